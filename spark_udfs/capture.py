@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
 from wireformat.arrow.typed_tables.listed import (
     check_listed,
-    check_one_version,
     lasting_identity,
-    of_table,
     replica_identity,
-    rows_of,
     states_identity,
 )
-from wireformat.events import Relation
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import one_of
@@ -34,33 +27,24 @@ from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 
-from .chunks.files import FileMessages
-from .chunks.frames import Messages
-from .chunks.groups import Plans, stream_key
-from .chunks.light_pass import LightPass, collected, with_streams
+from .capture_answers import CaptureAnswers
+from .chunks.groups import stream_key
+from .chunks.light_pass import collected, with_streams
 from .chunks.work import (
     PARTS,
-    Ask,
-    Reading,
-    TypedTable,
-    answer_batches,
     ask_changes,
     ask_committed,
     ask_keyed,
     ask_messages,
     ask_open,
-    ask_position,
     ask_typed,
     keyed_rows,
-    latest_batches,
-    other_rows,
 )
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
-from .schemas import arrow_schema, arrow_types, change_names, with_format
+from .schemas import arrow_schema, arrow_types, change_names
 from .streams.answers import StreamAnswers, check_stream
 from .tables.latest import checked_rows, latest_of_whole_rows, latest_rows
-from .tables.typed_columns import arrow_columns, spark_columns
 from .tables.typed_rows import TypedRows
 
 
@@ -135,7 +119,7 @@ def capture(
     return make(messages, name, options, positions_after(after, name, messages.positions.stream_by))
 
 
-class Capture:
+class Capture(CaptureAnswers):
     """Streams of messages on Spark, and questions about them; `capture` returns one.
 
     A light pass over the messages finds the control records and the tables, once for all questions; its result on the
@@ -143,21 +127,6 @@ class Capture:
     reads the messages once more when it is computed: from bytes to the result in the worker. The columns stream_by come
     first in each result. Errors of the messages are raised by the light pass, or when a result is computed.
     """
-
-    def __init__(
-        self,
-        messages: Messages | FileMessages,
-        format: str,
-        options: Mapping[str, Any],
-        after: Mapping[str, CapturePosition],
-        skips_unread: bool = False,
-    ) -> None:
-        self._messages = messages
-        self._format = format
-        self._options = options
-        self._after = after
-        self._light = LightPass(messages, format, options, after, skips_unread)
-        self._spark = messages.session
 
     def __repr__(self) -> str:
         names = ", ".join(field.name for field in self._messages.positions.fields)
@@ -319,7 +288,7 @@ class Capture:
         INFO, what was read, written, left open and dropped.
         """
         from wireformat.lake.options import LakeOptions
-        from wireformat.lake.write import RESULT
+        from wireformat.lake.result import RESULT
 
         from .chunks.lakes import StreamLakes, log_written
 
@@ -345,6 +314,7 @@ class Capture:
         capture = self
         if after != self._after or rejects is not None:
             capture = Capture(self._messages, self._format, reads, after, rejects is not None)
+        capture = capture._of_tables(tables)
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
             answer = partial(current_batches, light.reading_in_streams, writes)
@@ -370,19 +340,6 @@ class Capture:
         return found.get(stream_key(()), CapturePosition(self._format))
 
     @property
-    def _positions(self) -> dict[str, CapturePosition]:
-        """The positions by stream."""
-        planned = self._light.planned
-        oldest = {key: plan.oldest_open for key, plan in planned.items()}
-        relations = self._relations_in({chunk for chunk in oldest.values() if chunk is not None})
-        found = dict(self._after)
-        for key, plan in planned.items():
-            changes = self._light.reading.relation_changes.get(key, ())
-            reached = plan.position(self._format, changes, relations.get((oldest[key], key)))
-            found[key] = reached._replace(slot=found[key].slot) if key in found else reached
-        return found
-
-    @property
     def unknown_prepared(self) -> tuple[str, ...]:
         """The gids of prepared transactions that ended without a known PREPARE."""
         found: list[str] = []
@@ -395,131 +352,6 @@ class Capture:
     def dropped(self) -> int:
         """The number of records that DROPMALFORMED skipped."""
         return sum(map(self._light.dropped_of, self._light.summaries))
-
-    @property
-    def _listed(self) -> pa.Table:
-        return self._light.listed
-
-    def _of_tables(self, tables: Sequence[str] | None) -> Capture:
-        """Returns this capture, or one that steps over other tables than these if a row of those cannot be read."""
-        light = self._light.stepping_over(tables)
-        if light is self._light:
-            return self
-        found = copy(self)
-        found._light = light
-        return found
-
-    def _typed_table(
-        self,
-        table: str,
-        schema: Any,
-        *,
-        images: str = "new",
-        evolution: str = "union",
-        complete: bool = False,
-        split_key_changes: bool = False,
-        keys: Sequence[str] | None = None,
-    ) -> TypedTable:
-        """Returns the checked arguments of `typed`."""
-        one_of("evolution", evolution, ("union", "error"))
-        one_table(table)
-        if schema is None:
-            check_listed(self._listed, table, self._format)
-            if evolution == "error":
-                check_one_version(self._listed, table)
-        given = arrow_columns(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
-        return TypedTable(
-            table,
-            spark_columns(given, table, self._format),
-            self._versions(table),
-            self._versions_before(table),
-            self._format,
-            str(self._options["mode"]),
-            {
-                "images": images,
-                "evolution": evolution,
-                "complete": complete,
-                "split_key_changes": split_key_changes,
-                "keys": keys,
-            },
-        )
-
-    def _versions(self, table: str) -> pa.Table | None:
-        """Returns the list of the tables, of which a chunk sees only some versions; None if it lacks this one."""
-        return self._listed if rows_of(self._listed, table) else None
-
-    def _latest_in_order(self, asked: TypedTable, keys: Sequence[str]) -> DataFrame:
-        """Returns the current rows of a table, in a task for each stream.
-
-        keys   (): the identities that the stream states
-        """
-        from wireformat.arrow.typed_tables.latest import latest as current_rows  # loads numba
-
-        empty = pa.Table.from_batches([], asked.part().schema)
-        schema, fields = self._schema_of_answer(current_rows(empty, ()).schema)
-        reading = self._light.reading_in_streams
-        own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
-        answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
-        return self._messages.in_streams().mapInArrow(answer, fields)
-
-    def _versions_before(self, table: str) -> Mapping[tuple[str, int | None], int]:
-        return self._light.versions_before(self._light.all_streams).get(one_table(table), {})
-
-    @property
-    def _plans(self) -> Plans:
-        return self._light.plans
-
-    def _relations_in(self, chunks: Collection[int]) -> dict[tuple[int | None, str], tuple[Relation, ...]]:
-        """Returns the relations before the oldest message that is needed at the end of each chunk, by its streams."""
-        if not chunks:
-            return {}
-        count = len(self._messages.positions.stream_by)
-        plans = {chunk: self._plans[chunk] for chunk in chunks}
-        schema = pa.schema([("chunk", pa.int32()), ("position", pa.string())])
-        rows = self._answer(ask_position, schema, plans, only_planned=True).collect()
-        found = {
-            (row[count], stream_key(row[:count])): CapturePosition.from_json(row[count + 1]).relations for row in rows
-        }
-        if any((chunk, stream) not in found for chunk, of_streams in plans.items() for stream in of_streams):
-            raise other_rows("the same partitions as before", "less of them")
-        return found
-
-    def _answer(
-        self,
-        ask: Ask,
-        schema: pa.Schema,
-        plans: Plans | None,
-        *,
-        only_planned: bool = False,
-        tables: Sequence[str] | None = None,
-    ) -> DataFrame:
-        """Returns the answers of all chunks, with the columns stream_by first.
-
-        schema         of an answer
-        plans          of the chunks, by number; None if the question is about records, and not about transactions
-        only_planned   reads only the chunks of these plans
-        tables         patterns: only row changes of these tables are read at all
-        """
-        given, fields = self._schema_of_answer(schema)
-        if plans is None:  # otherwise the light pass has judged the messages
-            self._light.check()
-            plans = self._light.counts
-        answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
-        rows = self._messages.in_chunks(plans, only_planned=only_planned)
-        return rows.mapInArrow(answer, fields)
-
-    def _schema_of_answer(self, schema: pa.Schema) -> tuple[pa.Schema, StructType]:
-        """Returns the schema of an answer with the columns stream_by first, for Arrow and for Spark."""
-        streams = self._messages.positions.stream_by
-        self._messages.positions.check_result(schema.names)
-        fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
-        return pa.schema([*arrow_types(StructType([*streams])), *schema]), StructType([*streams, *fields])
-
-    def _reading_with(self, plans: Plans, tables: Sequence[str] | None = None) -> Reading:
-        """Returns the reading with the plans of chunks, if they are not among the messages."""
-        own = plans if self._messages.are_chunks else None
-        reading = self._light.reading if tables is None else self._light.reading_of(tables)
-        return replace(reading, is_planned=True, plans=own, has_empty=self._light.has_empty)
 
 
 class StreamCapture(StreamAnswers, Capture):

@@ -67,9 +67,8 @@ def change_struct(names: Sequence[str]) -> pa.DataType:
 
 def arrow_types(schema: StructType) -> pa.Schema:
     """Returns a Spark schema as Arrow; instants are in UTC."""
-    zone: dict[str, Any] = (
-        {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    )  # Spark 4.2 knows no zone
+    has_timezone = "timezone" in signature(to_arrow_schema).parameters  # not in Spark 4.2
+    zone: dict[str, Any] = {"timezone": "UTC"} if has_timezone else {}
     return to_arrow_schema(schema, **zone)
 
 

@@ -1,6 +1,6 @@
 """wireformat reads and writes the logical-decoding streams of the PostgreSQL family.
 
-bytes -> framing -> formats -> events -> stream      where records lie; what they say; messages in order
+bytes -> framing -> formats -> events -> stream      where records are; what they say; messages in order
               \\-> arrow: scan, gather                the same as columns, compiled
 
 api         decode, encode, Decoder, transactions    errors, events, options: what they take and give
@@ -11,6 +11,7 @@ grammar     what the text formats are made of        pgtypes: type numbers and n
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
 lake        all tables of a stream, as Parquet or Delta
+chunks      captures that are read in chunks, as Spark does
 inspection  inspect: the bytes of a message, field by field
 live        a slot of a running server, as a lake
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         BadValue,
         DecodeError,
         EncodeError,
+        LakeConflict,
         LakeError,
         LimitExceeded,
         MissingExtra,
@@ -119,6 +121,7 @@ __all__ = [
     "Heartbeat",
     "Insert",
     "Inspection",
+    "LakeConflict",
     "LakeError",
     "LimitExceeded",
     "Message",
@@ -173,7 +176,7 @@ _NAMES = {
     ".api": "Decoder decode encode guess_format inspect transactions",
     ".errors": (
         "BadCell BadLength BadRows BadTag BadTemplate BadText BadValue DecodeError EncodeError "
-        "LakeError LimitExceeded MissingExtra OptionError OrderError PluginError ServerError "
+        "LakeConflict LakeError LimitExceeded MissingExtra OptionError OrderError PluginError ServerError "
         "ShortData StateError TrailingBytes UnknownRelation WireformatError"
     ),
     ".events": (

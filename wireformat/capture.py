@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,8 @@ from .stream.capture_position import CapturePosition
 
 if TYPE_CHECKING:
     from .lake.chunks import LakePlan
-    from .lake.options import LakeOptions
+    from .lake.options import LakeInput, LakeOptions
     from .lake.rejects import Rejects
-    from .lake.write import LakeInput
 
 
 class Capture(CaptureTables):
@@ -49,7 +49,7 @@ class Capture(CaptureTables):
     drop_resent     drop transactions that the server sent again after a restart
     memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files. `write`
                     lets as many bytes of rows wait before they are written
-    after           the `position` of an earlier capture of the stream, to go on after it
+    after           the `position` of an earlier capture of the stream, to continue after it
     slot            of messages from a slot that end with a whole transaction: the slot, and the LSN up to which they
                     reach, which becomes part of the `position` at their end
     threads         the number of threads; None for as many as Arrow uses
@@ -127,7 +127,7 @@ class Capture(CaptureTables):
 
         def rows() -> Iterator[pa.RecordBatch]:
             no_tables = replace(self._options, tables=())
-            for committed in self._handed_out(self._committed(no_tables, loose_messages=True)):
+            for committed in self._handed_out(self._committed(no_tables, non_transactional=True)):
                 found = message_rows(as_batch(committed, "MESSAGE"), self._options.encoding, prefix)
                 if len(found):
                     yield found
@@ -269,7 +269,7 @@ class Capture(CaptureTables):
     ) -> pa.Table:
         """Writes all tables to a lake, a folder each. It is all or nothing for each table.
 
-        folder           a path or URI. A lake that is there goes on: transactions that it has already are dropped
+        folder           a path or URI. An existing lake is continued: transactions that it has already are dropped
         format           parquet, or delta (extra `delta`)
         state            changes: what `typed` returns; latest: what `latest` returns, which is merged into a Delta
                          table that is there
@@ -290,9 +290,9 @@ class Capture(CaptureTables):
                          (corrupt)
 
         The messages are read once, or twice if there are so many that rows must be written before the last one was read
-        and `tables` was not called, or the lake has tables. docs/lake.md describes the files. Raises OptionError, also
-        for a lake of another kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows
-        and StateError.
+        and the method `tables` was not called, or the lake has tables. Cells of tables that are left out are not read.
+        docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
+        does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
         """
         from .lake.options import LakeOptions
 
@@ -319,21 +319,25 @@ class Capture(CaptureTables):
 
         patterns   of the tables to write now, as ReadOptions has them; those of the lake are in the options
         """
-        from .lake.left_open import with_open_changes
+        from .lake.result import with_open_changes
+        from .lake.write import write_lake
 
         filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
-        lake = options.opened(folder, self._name)
-        self._check_repeatable("this call reads it twice")
-        capture = copy(self)
-        position = going_on(self._after, lake.position, self._name)
-        if position is not self._after:
-            capture._after, capture._position, capture._listed = position, position, None
-        capture._known_versions = lake.known_versions()
-        if capture._known_versions:  # an earlier list does not have them
-            capture._listed = None
-        if options.rejects is not None:
-            capture._options = replace(self._options, mode="PERMISSIVE")
-        written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
+        with options.store(folder).locked():
+            lake = options.opened(folder, self._name)
+            self._check_repeatable("this call reads it twice")
+            capture = copy(self)
+            position = going_on(self._after, lake.position, self._name)
+            if position is not self._after:
+                capture._after, capture._position = position, position
+                capture._forget_lists()
+            capture._known_versions = lake.known_versions()
+            if capture._known_versions:  # an earlier list does not have them
+                capture._forget_lists()
+            if options.rejects is not None:
+                capture._options = replace(self._options, mode="PERMISSIVE")
+            stream = capture.stream_of(filtered, self._options.mode)
+            written, self._position = write_lake(lake, stream, filtered, options)
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
@@ -356,19 +360,21 @@ class Capture(CaptureTables):
 
         Returns what `write` does.
         """
-        from .lake.left_open import with_open_changes
-        from .lake.write import RESULT, Choice, LakeWriter
+        from .lake.options import Choice
+        from .lake.result import RESULT, with_open_changes
+        from .lake.write import LakeWriter
 
         self._listed = listed
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
-        lake = plan.options.opened(plan.folder, self._name)
-        if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
-            return RESULT.empty_table()  # a task that was retried: the first attempt has committed
-        self._known_versions = lake.known_versions()
-        stream = self.stream_of(filtered, mode or self._options.mode)
-        choice = Choice(filtered, plan.options.keys, plan.options.schemas)
-        written, self._position = LakeWriter(stream, lake, choice, rejects, stream.memory).write()
+        with plan.options.store(plan.folder).locked(waits=True):  # for another attempt of this task
+            lake = plan.options.opened(plan.folder, self._name)
+            if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
+                return RESULT.empty_table()  # a task that was retried: the first attempt has committed
+            self._known_versions = lake.known_versions()
+            stream = self.stream_of(filtered, mode or self._options.mode)
+            choice = Choice(filtered, plan.options.keys, plan.options.schemas)
+            written, self._position = LakeWriter(stream, lake, choice, rejects, stream.memory).write()
         return with_open_changes(written, self._open_changes)
 
     def stream_of(self, filtered: ReadOptions, mode: str) -> LakeInput:
@@ -377,16 +383,15 @@ class Capture(CaptureTables):
         filtered   with the patterns of the tables to write
         mode       for values that do not fit, and records that cannot be read
         """
-        from .lake.write import LakeInput
+        from .lake.options import LakeInput
 
         identities = self._identities()
 
         def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
             options = replace(filtered, mode=self._options.mode)
-            listing = self._listing_of(filtered)
 
             def seen(found: Iterable[Any]) -> Iterator[Any]:
-                seen = identities.through(listing(found))
+                seen = identities.through(self._listing(filtered, found))
                 return seen if through is None else through(seen)
 
             return self._committed(options, through=seen, at_end=self._note_open)
@@ -395,7 +400,7 @@ class Capture(CaptureTables):
             self._name,
             mode,
             self._schema,
-            self._list_early,
+            partial(self._list_early, filtered),
             rows,
             self._replica_identity,
             identities,
@@ -418,7 +423,7 @@ class Capture(CaptureTables):
 
     @property
     def position(self) -> CapturePosition:
-        """Where to go on, after the rows that the last reading has handed out.
+        """Where to continue, after the rows that the last reading has handed out.
 
         It covers the rows that `committed`, `typed`, `latest` or `messages` have returned, not rows that were read
         ahead. Raises StateError if none of them was read, and the capture has no `after`.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
-from .arrow.noted.changes import CommittedRows, take_rows
+from .arrow.noted.changes import CommittedRows, newly_committed
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
 from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
@@ -26,7 +26,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, rows_of_loose_messages
+from .sources.handed_rows import HandedRows, non_transactional_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -237,14 +237,14 @@ class CaptureReading:
         self,
         options: ReadOptions,
         *,
-        loose_messages: bool = False,
+        non_transactional: bool = False,
         at_end: Callable[[Transactions], Any] | None = None,
         through: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
     ) -> Iterator[HandedRows]:
         """Yields committed rows, with the position after them.
 
         options          of whose `tables` the rows are needed; there may be others
-        loose_messages   also yields messages that belong to no transaction, as rows of the row-change table
+        non_transactional   also yields messages that belong to no transaction, as rows of the row-change table
         at_end           is called with the transactions when all rows have been taken
         through          takes all rows, and returns those to read
         """
@@ -261,10 +261,10 @@ class CaptureReading:
                     others = other_records_of(item)
                     resumption.take(others)
                     relations.take(others)
-                    if loose_messages:
-                        yield HandedRows(rows_of_loose_messages(others), None)
+                    if non_transactional:
+                        yield HandedRows(non_transactional_messages(others), None)
                     last: CommittedRows | None = None
-                    for rows in take_rows(transactions, item):
+                    for rows in newly_committed(transactions, item):
                         if last is not None:
                             yield HandedRows(last, None)
                         last = rows

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -38,13 +40,15 @@ class CaptureTables(CaptureReading):
 
     _listed            the list of all tables
     _was_listed_early  whether it has no counts of changes
-    _listed_alone      what a list says of one table, where other tables were stepped over
+    _listed_some       options, and a list that is complete for the tables that they keep: others were stepped over
+    _listed_alone      what such a list says of one table
     _held              the rows of one table, which the next question may ask for
     _known_versions    the versions that tables had before the first message, which the list has too
     """
 
     _listed: pa.Table | None = None
     _was_listed_early = False
+    _listed_some: tuple[ReadOptions, pa.Table] | None = None
     _listed_alone: Mapping[TableName, pa.Table] = MappingProxyType({})
     _held: HeldRows | None = None
     _known_versions: Mapping[TableName, TableVersions] = NOTHING_KNOWN
@@ -90,7 +94,7 @@ class CaptureTables(CaptureReading):
 
         def committed() -> Iterator[CommittedRows | None]:
             nonlocal reached
-            for rows, position in self._committed(filtered, through=self._listing_of(filtered)):
+            for rows, position in self._committed(filtered, through=partial(self._listing, filtered)):
                 reached = position or reached
                 yield rows
 
@@ -99,8 +103,8 @@ class CaptureTables(CaptureReading):
             (),
             filtered.keeps_table,
             self._memory_limit,
-            is_listed=lambda: self._listed is not None,
-            make_list=self._all_tables,
+            is_listed=lambda: self._list_of(filtered) is not None,
+            make_list=lambda: self._tables_of(filtered),
         )
         for table, rows in groups:
             if table not in parts:
@@ -134,6 +138,31 @@ class CaptureTables(CaptureReading):
             self._listed = self._list(None)
         return self._listed
 
+    def _tables_of(self, options: ReadOptions) -> pa.Table:
+        """Returns a list that is complete for the tables that options keep. It is kept."""
+        if options.tables is None:
+            return self._all_tables()
+        listed = self._list_of(options)
+        if listed is None:
+            listed = self._list(options)
+            self._keep_list(options, listed)
+        return listed
+
+    def _list_of(self, options: ReadOptions) -> pa.Table | None:
+        """Returns what `_tables_of` returns, if the capture has it."""
+        if self._listed is None and self._listed_some is not None and self._listed_some[0].tables == options.tables:
+            return self._listed_some[1]
+        return self._listed
+
+    def _keep_list(self, options: ReadOptions, listed: pa.Table) -> None:
+        if options.tables is None:
+            self._listed = listed
+        else:
+            self._listed_some = options, listed
+
+    def _forget_lists(self) -> None:
+        self._listed, self._listed_some, self._listed_alone = None, None, {}
+
     def _list(self, counted: ReadOptions | None) -> pa.Table:
         """Reads the capture and returns the list of tables.
 
@@ -149,45 +178,47 @@ class CaptureTables(CaptureReading):
         tables.finish()
         return found.listed(self._name, POSITION)
 
-    def _list_early(self) -> pa.Table:
-        """Returns a list of tables that has their columns, before all changes were read.
+    def _list_early(self, options: ReadOptions) -> pa.Table:
+        """Returns what `_tables_of` returns, before all changes were read.
 
         Where the stream describes its tables, only that is read again: the list counts no changes.
         """
-        if self._listed is None and find_row(self._name).has_relation_ids:
+        if self._list_of(options) is None and find_row(self._name).has_relation_ids:
             self._begin_reading()
             found = TablesFound(self._known_versions)
-            described = self._decoded(self._options.filtered(kinds=["RELATION"]), self._schema)
+            relations = replace(self._options.filtered(kinds=["RELATION"]), tables=options.tables)
+            decoder = self._make_decoder(relations, None)
+            decoder.is_read = True  # whether anything could be read is judged where all rows are read
+            described = self._read(decoder, lambda given: decoder.batches(given, self._schema))
             for batch in chain(self._known_relations(), described):
                 found.take_batch(batch)
-            self._listed, self._was_listed_early = found.listed(self._name, POSITION), True
-        return self._all_tables()
+            self._keep_list(options, found.listed(self._name, POSITION))
+            self._was_listed_early = options.tables is None
+        return self._tables_of(options)
 
-    def _listing_of(self, options: ReadOptions) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """Returns what makes the list of tables of all rows that pass, if they are those of all tables."""
-        return self._listing if options.tables is None else iter
-
-    def _listing(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """Yields all rows of the capture; after the last one, the list of tables is there."""
+    def _listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
+        """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
         found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)
         for item in rows:
-            if self._listed is None:  # nor has another reading made it
+            if self._list_of(options) is None:  # nor has another reading made it
                 tables.take(item)
             yield item
-        if self._listed is None:
+        if self._list_of(options) is None:
             tables.finish()
-            self._listed = found.listed(self._name, POSITION)
+            self._keep_list(options, found.listed(self._name, POSITION))
 
     def _list_alone(self, wanted: TableName, keep: Sequence[str] = ()) -> pa.Table:
-        """Returns the list of tables, or what it says of one table if the capture has that; see `_list`.
+        """Returns the list of tables, or one that is complete for one table if the capture has that; see `_list`.
 
         Where it reads the capture, it holds the rows of the table, unless there are many.
 
         keep   columns of the committed rows that are held
         """
+        if self._listed is None and self._listed_some is not None and self._listed_some[0].keeps_table(wanted):
+            return self._listed_some[1]
         if self._listed is None and wanted not in self._listed_alone:
             try:
                 listed = self._list_and_hold(wanted, tuple(keep))
@@ -196,7 +227,12 @@ class CaptureTables(CaptureReading):
                 listed = self._list(replace(self._options, tables=(wanted,)))
             self._listed_alone = {**self._listed_alone, wanted: of_table(listed, wanted)}
         alone = self._listed_alone.get(wanted)
-        return alone if alone is not None and alone.num_rows and self._listed is None else self._all_tables()
+        if self._listed is not None or alone is None:
+            return self._all_tables()
+        if not alone.num_rows:
+            with suppress(WireformatError):  # of other tables, whose names an error would show
+                return self._all_tables()
+        return alone
 
     def _list_and_hold(self, wanted: TableName, keep: tuple[str, ...]) -> pa.Table:
         """Reads the capture; returns what `_list` returns, and holds the rows of a table."""

@@ -1,4 +1,4 @@
-"""The errors of this package: what was expected, what came, and where; never a cell's value."""
+"""The errors of this package. They say what was expected, what was found and where, but never a cell's value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 
 def counted(count: int, noun: str, form: str = "") -> str:
-    """A number of things, such as `1 message` or `2 messages`; `form` is the format of the number."""
+    """Returns a number of things, such as `1 message` or `2 messages`; `form` is the format of the number."""
     return f"{count:{form}} {noun}{'' if count == 1 else 's'}"
 
 
@@ -32,7 +32,11 @@ class StateError(WireformatError, ValueError):
 
 
 class LakeError(WireformatError, OSError):
-    """A Delta table could not be read or written; the text names its folder and says what deltalake reported."""
+    """A lake or a Delta table in it could not be read or written; the text names its folder and says why."""
+
+
+class LakeConflict(LakeError):
+    """Another process wrote to a lake during a write. Write again: the lake then drops the transactions that it has."""
 
 
 class LimitExceeded(WireformatError, ValueError):
@@ -118,7 +122,7 @@ class DecodeError(WireformatError, ValueError):
         return self.add(names=(schema, table), table=f"{schema}.{table}")
 
     def __str__(self) -> str:
-        places = (
+        location = (
             ("source", self.source),
             ("message", self.message),
             ("message in the source", self.source_message),
@@ -132,8 +136,8 @@ class DecodeError(WireformatError, ValueError):
             ("bytes there", self.spot.hex(" ") or None),
             ("row", self.note),
         )
-        source = self.format or ("unknown format" if _named(places) else "")
-        return f"{self.words}: expected {self.expected}, got {self.got}" + _ending(source, places, self.hint)
+        source = self.format or ("unknown format" if _named(location) else "")
+        return f"{self.words}: expected {self.expected}, got {self.got}" + _ending(source, location, self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -144,14 +148,14 @@ def add_hint(error: DecodeError | OrderError, hint: str | None) -> None:
     error.hint = "; ".join(filter(None, (error.hint, hint))) or None
 
 
-def _named(places: Iterable[tuple[str, Any]]) -> str:
-    """What is known of a place, such as `message 4, byte 57`."""
-    return ", ".join([f"{name} {value}" for name, value in places if value is not None])
+def _named(location: Iterable[tuple[str, Any]]) -> str:
+    """Returns the known facts about a location, such as `message 4, byte 57`."""
+    return ", ".join([f"{name} {value}" for name, value in location if value is not None])
 
 
-def _ending(source: str, places: Iterable[tuple[str, Any]], hint: str | None) -> str:
-    """The end of an error's text: source and place in brackets, unless both are unknown, and the hint."""
-    inside = ": ".join(filter(None, (source, _named(places))))
+def _ending(source: str, location: Iterable[tuple[str, Any]], hint: str | None) -> str:
+    """Returns the end of an error's text: source and location in brackets, unless both are unknown, and the hint."""
+    inside = ": ".join(filter(None, (source, _named(location))))
     return (f" [{inside}]" if inside else "") + (f"; {hint}" if hint else "")
 
 
@@ -217,7 +221,7 @@ class OrderError(WireformatError, ValueError):
 
     def __str__(self) -> str:
         shown = [*self.streamed[:_SHOWN_STREAMED], *(["…"] if len(self.streamed) > _SHOWN_STREAMED else [])]
-        places = (
+        location = (
             ("source", self.source),
             ("message", self.message),
             ("message in the source", self.source_message),
@@ -228,7 +232,7 @@ class OrderError(WireformatError, ValueError):
             ("at", self.note),
         )
         text = f"bad order: {self.state}: expected {self.expected}, got {self.got}"
-        return text + _ending(self.format or "row changes", places, self.hint)
+        return text + _ending(self.format or "row changes", location, self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -313,7 +317,7 @@ class BadCell(DecodeError):
         super().__init__(expected, got, **where)
 
     def __str__(self) -> str:
-        places = (
+        location = (
             ("table", self.table),
             ("column", self.column),
             ("type", self.sql_type),
@@ -323,7 +327,7 @@ class BadCell(DecodeError):
             ("record", self.record),
             ("row", self.note),
         )
-        return f"{self.words}: expected {self.expected}, got {self.got}" + _ending("", places, self.hint)
+        return f"{self.words}: expected {self.expected}, got {self.got}" + _ending("", location, self.hint)
 
 
 class BadRows(BadCell):

@@ -1,4 +1,4 @@
-"""The extras of this package: what each brings, and the error where that is not there."""
+"""The extras of this package: what each brings, and the error if it is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = {
 
 @contextmanager
 def needs(extra: str, user: str) -> Iterator[None]:
-    """Import what an extra brings, for the part of this package that is named; raises MissingExtra."""
+    """Wraps the import of what an extra brings, for a part of this package; raises MissingExtra."""
     try:
         yield
     except ImportError as error:

@@ -53,14 +53,14 @@ POSTGRES_KEYWORDS = frozenset(
 
 
 def quote_identifier(name: str, keywords: frozenset[str] = KEYWORDS) -> str:
-    """A name as the server prints it: bare if it is plain and no keyword, else in double quotes, inner ones doubled."""
+    """Returns a name as the server prints it: bare if it is plain and not a keyword, otherwise in double quotes."""
     if _PLAIN.fullmatch(name) and name not in keywords:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def unquote_identifier(text: str) -> str:
-    """The name that a printed identifier stands for.
+    """Returns the name that a printed identifier means.
 
     A text that does not begin with a double quote is the name itself. Raises ValueError if a quoted one is not
     closed at its end or holds a single double quote.
@@ -74,7 +74,7 @@ def unquote_identifier(text: str) -> str:
 
 
 def split_pattern(text: str) -> tuple[str | None, str | None]:
-    """Split `schema.table` into its two names; a part that is a bare * is None.
+    """Splits `schema.table` into its two names; a part that is a bare * is None.
 
     A part with a dot or a * in it must be quoted, and so must one that begins or ends with a blank.
 
@@ -88,7 +88,7 @@ def split_pattern(text: str) -> tuple[str | None, str | None]:
 
 
 def split_table(text: str) -> tuple[str, str]:
-    """Split the `schema.table` of one table, in which a bare * is not allowed; raises ValueError."""
+    """Splits the `schema.table` of one table, in which a bare * is not allowed; raises ValueError."""
     parts = _two_parts(text)
     if parts is None:
         raise _not_two_parts(text, "", ": a name with a * in it is in double quotes")

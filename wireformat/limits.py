@@ -42,7 +42,7 @@ SPOT_BYTES = 16
 
 NAME_BYTES = 255
 """Longest name of a schema or table in gaussdb-text, where a mark after it says where it ends: servers cut names at 63
-bytes (NAMEDATALEN), and this has room for those built with longer ones. It bounds the places that are tried."""
+bytes (NAMEDATALEN), and this has room for those built with longer ones. It bounds the positions that are tried."""
 
 DDL_DEPTH = 64
 """How deep the objects of a DDL template may lie in each other; those of servers stay below ten."""
@@ -65,7 +65,7 @@ backends than this (MAX_BACKENDS)."""
 
 PREFIX_BYTES = 1 << 16
 """Longest prefix of a message of test-decoding that is looked for in a file, where nothing but the size after it says
-where it ends: prefixes are names of applications. It bounds the places that are tried."""
+where it ends: prefixes are names of applications. It bounds the positions that are tried."""
 
 OPEN_TRANSACTIONS_BYTES = 256 << 20
 """The default for how many bytes of rows of open transactions are held in memory; more go to files. Servers

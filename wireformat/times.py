@@ -34,14 +34,14 @@ FIRST_MICROS, LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 def table_time(micros: int | None) -> int | None:
-    """A time as the row-change table holds it: None where Python's datetime cannot say it."""
+    """Returns a time as the row-change table holds it: None outside the range of Python's datetime."""
     return micros if micros is not None and FIRST_MICROS <= micros <= LAST_MICROS else None
 
 
 def parse_commit_time(text: str) -> int | None:
-    """Read `2026-11-21 01:02:03.123456+08`: microseconds since 1970-01-01 UTC.
+    """Reads a time such as `2026-11-21 01:02:03.123456+08`; returns microseconds since 1970-01-01 UTC.
 
-    None for everything else: `infinity`, `(timestamp out of range)`, a time without an offset, a date that is none.
+    Returns None for everything else: `infinity`, `(timestamp out of range)`, a time without an offset, an invalid date.
     Source: PostgreSQL manual, "Date/Time Output", style ISO; offsets are +HH, +HH:MM or +HH:MM:SS; ` BC` may follow.
     """
     match = _TIME.fullmatch(text)
@@ -66,9 +66,10 @@ def parse_commit_time(text: str) -> int | None:
 
 
 def time_text(micros: int) -> str | None:
-    """Microseconds since 1970 as `parse_commit_time` reads them, in UTC: `2026-11-21 01:02:03.5+00`.
+    """Returns microseconds since 1970 as text in UTC, such as `2026-11-21 01:02:03.5+00`.
 
-    None outside of the years that it reads. Source: PostgreSQL manual, "Date/Time Output", style ISO.
+    Returns None outside the years that `parse_commit_time` reads.
+    Source: PostgreSQL manual, "Date/Time Output", style ISO.
     """
     days, clock = divmod(micros, MICROS_OF_DAY)
     year, month_and_day = _calendar(days)
@@ -79,19 +80,19 @@ def time_text(micros: int) -> str | None:
 
 
 def day_text(days: int) -> tuple[str, str]:
-    """Days since 1970 as `2026-11-21`, and ` BC` or nothing, which is written last, after the time."""
+    """Returns days since 1970 as `2026-11-21`, and ` BC` or nothing, which follows the time."""
     return _shown(*_calendar(days))
 
 
 def clock_text(micros: int) -> str:
-    """Microseconds as `01:02:03.5`: hours, which may be more than a day, with a fraction as short as possible."""
+    """Returns microseconds as `01:02:03.5`, with the shortest fraction. The hours may exceed a day."""
     seconds, fraction = divmod(micros, 1_000_000)
     digits = f".{fraction:06}".rstrip("0") if fraction else ""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{digits}"
 
 
 def _calendar(days: int) -> tuple[int, str]:
-    """The year, 0 for 1 BC, and `-11-21`. Python's years end at 9999, but dates repeat after 400 years."""
+    """Returns the year (0 is 1 BC) and `-11-21`. Python's years end at 9999, but dates repeat after 400 years."""
     cycles, day = divmod(days - DAYS_TO_2000, _DAYS_OF_400_YEARS)
     in_cycle = date.fromordinal(_FIRST_DAY_OF_2000 + day)
     return in_cycle.year + 400 * cycles, f"-{in_cycle:%m-%d}"
@@ -103,7 +104,7 @@ def _shown(year: int, month_and_day: str) -> tuple[str, str]:
 
 
 def heartbeat_micros(time: int, factor: int) -> int | None:
-    """Turn a heartbeat's number into microseconds; None if they do not fit 64 bits.
+    """Returns the time in a heartbeat as microseconds; None if they do not fit into 64 bits.
 
     factor   microseconds in one unit, or 0: guess by size (about 1e9 are seconds, 1e12 milliseconds, 1e15 microseconds)
     Source: GaussDB document, "Heartbeats": the unit is not published.

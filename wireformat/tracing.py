@@ -1,6 +1,6 @@
-"""A trace of how a record was read: which bytes each rule of a format took, for what inspects records.
+"""A trace of how a record was read: which bytes each rule of a format took. The inspector uses it.
 
-A trace is active for what runs inside `traced()`. Declarations and grammars note there what they read; elsewhere they
+A trace is active inside `traced()`. Declarations and grammars note there what they read; without an active trace they
 note nothing.
 """
 
@@ -48,11 +48,11 @@ class Trace:
             self.notes.append(Note(start, stop, path, rule, value))
 
     def whole(self, path: str, rule: str, value: Any) -> None:
-        """Notes what the parts of a field say together."""
+        """Notes the value of a whole field, which consists of parts."""
         self.wholes[path] = value, rule
 
     def within(self, start: int, prefix: str) -> None:
-        """Puts what was noted from `start` on inside of a field."""
+        """Moves the notes from `start` on into a field."""
         index = len(self.notes)
         while index and self.notes[index - 1].start >= start:
             index -= 1
@@ -60,7 +60,7 @@ class Trace:
             self.notes[index] = note._replace(path=f"{prefix}.{note.path}" if note.path else prefix)
 
     def words(self, start: int, path: str) -> None:
-        """Gives the words of the grammar from `start` on the path of the field that they belong to."""
+        """Sets the path of the field to which the words of the grammar from `start` on belong."""
         for index, note in enumerate(self.notes):
             if note.start >= start and not note.path:
                 self.notes[index] = note._replace(path=path)
@@ -70,7 +70,7 @@ class Trace:
         return bool(self.notes) and self.notes[-1].stop > at
 
     def means(self, at: int, value: Any) -> None:
-        """Gives the part that contains a byte another value: what its text means."""
+        """Sets the value of the part that contains a byte to the meaning of its text."""
         for index in range(len(self.notes) - 1, -1, -1):
             note = self.notes[index]
             if note.start <= at < note.stop:

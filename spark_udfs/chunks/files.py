@@ -35,7 +35,7 @@ class FileTask:
     """What a task reads.
 
     files    in order
-    first    index of the first message; 0 where it is not known yet
+    first    index of the first message; 0 if it is not known yet
     plan     of the chunk, if the question needs one
     """
 
@@ -80,7 +80,7 @@ class FileMessages:
         """Does nothing: files are in order."""
 
     def shuffle(self) -> None:
-        """Does nothing: each task has the files that it is told."""
+        """Does nothing: each task knows its files."""
 
     @property
     def streams(self) -> list[tuple[Any, ...]]:

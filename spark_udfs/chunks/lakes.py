@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wireformat.errors import counted
-from wireformat.lake.chunks import LakePlan, discard, joined, publish, result
-from wireformat.lake.left_open import with_open_changes
+from wireformat.lake.chunks import LakePlan, discard, joined, publish
 from wireformat.lake.names import folder_of
-from wireformat.lake.options import LakeOptions
-from wireformat.lake.write import check_named_tables
+from wireformat.lake.options import LakeOptions, check_named_tables
+from wireformat.lake.result import result, with_open_changes
+from wireformat.options import ReadOptions
 from wireformat.options.table_names import written
 from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition
@@ -94,7 +94,8 @@ class StreamLakes:
         """
         known = {key: one.lake.known_versions() for key, one in self._lakes.items()}
         there = _names(light.listed).union(*known.values())
-        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, there)
+        named = {"keys": self._options.keys, "schemas": self._options.schemas}
+        check_named_tables(named, there, ReadOptions.check(tables=tables))
         found = {}
         for key, one in self._lakes.items():
             listed = light.listed_of(key, known[key])

@@ -23,7 +23,16 @@ from .files import FileMessages
 from .frames import Messages
 from .groups import NotSorted, OtherPartitions, stream_key
 from .plan import StreamPlan, plan_stream
-from .work import EMPTY, FAULTS, PARTS, Reading, needed_batches, other_rows, record_batches, summary_batches
+from .work import (
+    NO_MESSAGES,
+    PARTITION_ERRORS,
+    PARTS,
+    Reading,
+    needed_batches,
+    other_rows,
+    record_batches,
+    summary_batches,
+)
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
@@ -325,8 +334,8 @@ class LightPass:
                 found = find()  # may sort the messages, so it comes first
                 messages = self._messages.in_chunks(relations_only=relations_only)
                 rows = messages.mapInArrow(found, PARTS).collect()
-                parts = self.parts_of(row for row in rows if row["stream"] != EMPTY)
-                self.has_empty |= any(row["stream"] == EMPTY for row in rows)
+                parts = self.parts_of(row for row in rows if row["stream"] != NO_MESSAGES)
+                self.has_empty |= any(row["stream"] == NO_MESSAGES for row in rows)
                 if is_whole and not _are_in(self._messages.ranges or {}, parts):
                     raise OtherPartitions
                 return parts
@@ -348,8 +357,8 @@ def collected(parts: Iterable[Row]) -> dict[str, dict[int, Any]]:
     """Returns what lies in rows of PARTS, by stream and number of the chunk."""
     found: dict[str, dict[int, Any]] = {}
     for row in parts:
-        if row["stream"] in FAULTS:
-            raise FAULTS[row["stream"]]
+        if row["stream"] in PARTITION_ERRORS:
+            raise PARTITION_ERRORS[row["stream"]]
         of_stream = found.setdefault(row["stream"], {})
         if row["chunk"] in of_stream:
             raise OtherPartitions  # Spark has given two partitions one number, as of rows that lie in the plan

@@ -25,7 +25,7 @@ from .groups import MessagesOfGroup
 from .work import named_errors
 
 _BEGIN = "wireformat-"
-"""What the names of all files of rejects begin with."""
+"""The beginning of the names of all files of rejects."""
 
 
 def check_order_by(names: Iterable[str]) -> None:
@@ -117,7 +117,7 @@ class RejectsFolder:
 
     @property
     def _prefix(self) -> str:
-        """What the names of the files begin with, also if the write is repeated."""
+        """The beginning of the names of the files, which a repeated write uses again."""
         after = "" if self.after is None else self.after.to_json()
         return f"{_BEGIN}{crc32(self.lake.encode()):08x}-{self.write:06d}-{crc32(after.encode()):08x}-"
 
@@ -154,7 +154,7 @@ class ChunkRejects(Rejects):
         self.unread = 0
 
     def finish(self) -> RejectsFile:
-        """Ends the file, which nobody sees yet."""
+        """Ends the file, which is not visible yet."""
         if not self._rows:
             self.discard()
             return RejectsFile(None, None, self.unread)

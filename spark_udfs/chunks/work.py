@@ -114,7 +114,7 @@ PARTS = "chunk int, stream string, found binary"
 
 def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that returns the messages of pgoutput that later ones need, without repetitions."""
-    with _faults() as parts:
+    with _found_in_partition() as parts:
         for group in reading.groups(batches):
             parts.append(part_of(group, group.messages.needed))
     yield from parts
@@ -126,7 +126,7 @@ def record_batches(
     """The function for mapInArrow that returns the SeenRecords of each group, without row changes of other tables."""
     from wireformat.chunks.records import seen_records
 
-    with _faults() as parts:
+    with _found_in_partition() as parts:
         for group in reading.groups(batches):
             found = seen_records(reading.capture(group), tables)
             group.messages.name_records(found)
@@ -140,33 +140,33 @@ def summary_batches(
     """The function for mapInArrow that returns the ChunkSummary of each group, which steps over other tables."""
     from wireformat.chunks.summary import summarized
 
-    with _faults() as parts:
+    with _found_in_partition() as parts:
         for group in reading.groups(batches):
             summary = summarized(reading.capture(group), reading.delivered.get(group.key), tables)
             group.messages.place(summary)
             parts.append(part_of(group, summary))
         if not parts:
-            parts.append(_found_row(EMPTY))
+            parts.append(_found_row(NO_MESSAGES))
     yield from parts
 
 
-FAULTS: dict[str, type[Exception]] = {"not sorted": NotSorted, "other partitions": OtherPartitions}
-"""What is found, in place of the stream, in a partition that has one of these faults."""
+PARTITION_ERRORS: dict[str, type[Exception]] = {"not sorted": NotSorted, "other partitions": OtherPartitions}
+"""What the column `stream` of PARTS says of a partition that raised one of these errors, in place of a stream."""
 
 
 @contextmanager
-def _faults() -> Iterator[list[pa.RecordBatch]]:
-    """Collects what is found in a partition; only its fault if it has one of FAULTS."""
+def _found_in_partition() -> Iterator[list[pa.RecordBatch]]:
+    """Collects rows of PARTS of a partition. If it raises one of PARTITION_ERRORS, there is one row, which says so."""
     parts: list[pa.RecordBatch] = []
     try:
         yield parts
     except (NotSorted, OtherPartitions) as error:
-        (name,) = (name for name, fault in FAULTS.items() if isinstance(error, fault))
+        (name,) = (name for name, kind in PARTITION_ERRORS.items() if isinstance(error, kind))
         parts[:] = [_found_row(name)]
 
 
-EMPTY = "no messages"
-"""What is found, in place of the stream, in a partition that has no messages."""
+NO_MESSAGES = "no messages"
+"""What the column `stream` of PARTS says of a partition without messages."""
 
 
 def _found_row(name: str) -> pa.RecordBatch:
@@ -258,7 +258,7 @@ def other_rows(expected: str, got: str) -> wf.BadRows:
 
 @contextmanager
 def same_rows() -> Iterator[None]:
-    """Raises BadRows in place of FAULTS, which the passes before a question have not found."""
+    """Raises BadRows in place of PARTITION_ERRORS, which did not occur in the passes before the question."""
     try:
         yield
     except (NotSorted, OtherPartitions):

@@ -16,7 +16,7 @@ from .work import Reading, part_of, same_rows
 
 if TYPE_CHECKING:
     from wireformat.lake.chunks import LakePlan
-    from wireformat.lake.write import TableFiles
+    from wireformat.lake.result import TableFiles
 
     from .rejects import ChunkRejects, RejectsFile, RejectsFolder
 

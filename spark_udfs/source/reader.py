@@ -207,7 +207,7 @@ def _position(offset: dict[str, Any]) -> SlotPosition:
     if not is_known or not all(isinstance(text, str) for text in texts.values()) or type(timeline) is not int:
         raise wf.StateError(
             f"checkpoint: expected the position of a slot, version 1 or {VERSION}, which this release reads, got "
-            "another one: go on with the release that wrote it, or begin with another checkpoint"
+            "another one: continue with the release that wrote it, or begin with another checkpoint"
         )
     return SlotPosition(str(texts["system"]), str(texts["slot"]), wf.lsn_value(str(texts["lsn"])), timeline)
 

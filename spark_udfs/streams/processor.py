@@ -135,7 +135,7 @@ def _check_follows(
     if [*map(type, last)] != [*map(type, first)]:
         raise wf.OptionError(
             f"option order_by: expected {', '.join(names)} of the types in earlier micro-batches of stream "
-            f"{stream_key(stream)}, got others: cast them, or begin anew with a new checkpoint folder"
+            f"{stream_key(stream)}, got others: cast them, or start over with a new checkpoint folder"
         )
     if first <= last:
         raise out_of_order(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 import wireformat as wf
 from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.lake import Lake
-from wireformat.lake.options import LakeOptions
+from wireformat.lake.options import Choice, LakeOptions
+from wireformat.lake.result import TableFiles
 from wireformat.lake.store import Store
-from wireformat.lake.write import Choice, LakeWriter, TableFiles
+from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
 
 from .writing import KINDS, MESSAGES, capture_of, check, write
@@ -51,6 +53,11 @@ def attempt(plan: LakePlan, *, fails: bool = False) -> list[TableFiles]:
     stream = whole._replace(rows=rows) if fails else whole
     memory = 1 if fails else 1 << 20  # with so little, rows go to files at once, and files end
     return joined([LakeWriter(stream, plan.lake_of_chunk(0), Choice(chosen, None, {}), None, memory).write_files()])
+
+
+def without_locks(store: Store, *, waits: bool = False) -> AbstractContextManager[None]:
+    """As those of object stores."""
+    return nullcontext()
 
 
 def parquet_files(folder: Path) -> set[str]:
@@ -122,7 +129,7 @@ def test_an_attempt_that_ends_after_the_commit(format: str, moves: bool, tmp_pat
     late = replace(plan, manifest=replace(plan.manifest, tables={}))  # as it was pickled
     publish(lake, attempt(plan), END)
     before = parquet_files(tmp_path)
-    with pytest.raises(wf.OptionError, match="another process"):
+    with pytest.raises(wf.LakeConflict, match="another process"):
         attempt(late)
     assert parquet_files(tmp_path) == before
     check(MESSAGES, tmp_path, "changes")
@@ -142,6 +149,52 @@ def test_current_rows_of_two_attempts(moves: bool, tmp_path: Path, monkeypatch: 
     if moves:
         write(MESSAGES, tmp_path, "parquet", "latest")
     else:
-        with pytest.raises(wf.OptionError, match="another process"):
+        monkeypatch.setattr(Store, "locked", without_locks)
+        with pytest.raises(wf.LakeConflict, match="another process"):
             write(MESSAGES, tmp_path, "parquet", "latest")
     check(MESSAGES, tmp_path, "latest")
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_write_while_another_one_is_under_way(
+    format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused, and leaves the files of the other one alone."""
+    publish = LakeWriter._publish
+
+    def late(writer: LakeWriter, position: wf.CapturePosition) -> None:
+        with pytest.raises(wf.LakeConflict, match="another process is writing"):
+            write(MESSAGES[:40], tmp_path, format, state)
+        publish(writer, position)
+
+    monkeypatch.setattr(LakeWriter, "_publish", late)
+    write(MESSAGES, tmp_path, format, state)
+    monkeypatch.undo()
+    check(MESSAGES, tmp_path, state)
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_write_that_is_overtaken(format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are no locks: it does not replace the files of the other one, nor go on where those are gone."""
+    publish = LakeWriter._publish
+
+    def late(writer: LakeWriter, position: wf.CapturePosition) -> None:
+        monkeypatch.setattr(LakeWriter, "_publish", publish)
+        write(MESSAGES[:40], tmp_path, format, state)
+        publish(writer, position)
+
+    monkeypatch.setattr(Store, "locked", without_locks)
+    monkeypatch.setattr(LakeWriter, "_publish", late)
+    with pytest.raises(wf.LakeConflict, match="another process"):
+        write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES[:40], tmp_path, state)
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+def test_a_write_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(wf.OptionError, match="no column"):
+        capture_of(MESSAGES).write(tmp_path / "lake", partition_by="other")
+    assert not (tmp_path / "lake").exists()

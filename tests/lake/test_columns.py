@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -54,6 +55,28 @@ def test_a_type_that_widens(tmp_path: Path) -> None:
     assert read(tmp_path / "narrow", ("a", "t"))["v"].to_pylist() == [1, 2]
 
 
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_type_that_changes_with_an_added_column(state: str, tmp_path: Path) -> None:
+    """Both are text in the lake; the metadata of the column name its SQL type."""
+    rows = [
+        {"id": ("1", "integer")},
+        {"id": ("2", "integer"), "v": ("a", "character varying")},
+        {"id": ("3", "integer"), "v": ("b", "text"), "w": ("c", "text")},
+    ]
+    messages: list[bytes] = []
+    for number, row in enumerate(rows, 1):
+        image = wf.TupleData(tuple(row), *zip(*row.values(), strict=True))
+        insert = wf.Insert(lsn=100 * number, table_schema="a", table_name="t", new=image)
+        begin = wf.Begin(lsn=100 * number, csn=number, first_lsn=100 * number)
+        messages += messages_of([[begin, insert, wf.Commit(lsn=100 * number + 10, xid=number)]])
+        write(messages, tmp_path, "delta", state)
+    assert read(tmp_path, ("a", "t")).select(["id", "v", "w"]).to_pylist() == [
+        {"id": 1, "v": None, "w": None},
+        {"id": 2, "v": "a", "w": None},
+        {"id": 3, "v": "b", "w": "c"},
+    ]
+
+
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 @pytest.mark.parametrize("column", ["id", "commit_date"])
 def test_partitions(format: str, column: str, tmp_path: Path) -> None:
@@ -93,3 +116,35 @@ def test_an_empty_text_is_no_partition_of_a_delta_table(state: str, sql_type: st
     capture_of(messages).write(tmp_path / "parquet", **given)
     found = pq.read_table(tmp_path / "parquet" / "a" / "t", partitioning="hive")
     assert sorted(found["v"].cast(pa.string()).to_pylist()) == ["", "a"]
+
+
+def test_values_that_no_partition_can_have(tmp_path: Path) -> None:
+    """Each is an error that names the table, and nothing is written."""
+    cases = [
+        ("__HIVE_DEFAULT_PARTITION__", "text", "parquet", wf.BadRows, "no text __HIVE_DEFAULT_PARTITION__ in column v"),
+        ("\\xff00", "bytea", "parquet", wf.BadRows, "text in UTF-8 in column v"),
+        ("\\xff00", "bytea", "delta", wf.BadRows, "text in UTF-8 in column v"),
+        ("{1,2}", "integer[]", "parquet", wf.OptionError, "column 'v' has arrays"),
+        ("{1,2}", "integer[]", "delta", wf.OptionError, "column 'v' has arrays"),
+    ]
+    for value, sql_type, format, error, text in cases:
+        capture = capture_of(inserts_of_types((value, sql_type)))
+        with pytest.raises(error, match=text):
+            capture.write(tmp_path, format=format, partition_by="v")
+        assert files_of(tmp_path) == {}
+    capture_of(inserts_of_types(("__HIVE_DEFAULT_PARTITION__", "text"))).write(
+        tmp_path, format="delta", partition_by="v"
+    )
+    assert read(tmp_path, ("a", "t"))["v"].to_pylist() == ["__HIVE_DEFAULT_PARTITION__"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_a_column_whose_name_is_that_of_the_partition_in_other_case(format: str, tmp_path: Path) -> None:
+    row = wf.TupleData(("id", "Commit_Date"), ("1", "a"), ("integer", "text"))
+    begin = wf.Begin(lsn=100, csn=1, first_lsn=100, commit_time="2026-11-22 10:00:00+00")
+    events = [begin, wf.Insert(lsn=108, table_schema="a", table_name="t", new=row), wf.Commit(lsn=116, xid=1)]
+    capture_of(messages_of([events])).write(tmp_path, format=format, partition_by="commit_date")
+    assert read(tmp_path, ("a", "t"))["Commit_Date_2"].to_pylist() == ["a"]
+    if format == "parquet":
+        sql = f"SELECT Commit_Date_2, commit_date::text FROM '{tmp_path}/a/t/*/*.parquet'"
+        assert duckdb.sql(sql).fetchall() == [("a", "2026-11-22")]

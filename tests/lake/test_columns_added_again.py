@@ -5,15 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.lake import table_writer
+from wireformat.lake.delta import DeltaFolder
+from wireformat.lake.lake import Lake
 
 from ..examples import at_most
 from ..full_tables import FULL, FullTable, table_after
 from .reading import read
+from .writing import Stopped
 
 
 def readded(table: FullTable, name: str, default: str | None) -> None:
@@ -128,3 +133,84 @@ def test_columns_of_a_lake_that_are_only_dropped_or_only_added(tmp_path: Path) -
         table.delete(0)
     wf.Capture(table.messages, "pgoutput").write(tmp_path, format="delta", state="latest")
     assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
+
+
+@pytest.mark.parametrize("identity", ["full", "default"])
+@pytest.mark.parametrize("moment", ["a column was added", "the table was committed"])
+def test_a_write_that_stops_when_a_column_is_new(
+    tmp_path: Path, identity: str, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest does not have the column, and the Delta table has it, in its rows or not."""
+    table = FullTable()
+    table.identity = identity
+
+    def write() -> Any:
+        return wf.Capture(table.messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+
+    def delete() -> None:
+        row = table.rows.pop(0)
+        old = table.image(row) if identity == "full" else wf.TupleData(("a",), (row["a"],), ("text",))
+        table.transaction(wf.Delete(**FULL, old=old, old_kind="full" if identity == "full" else "key"))
+
+    def stop(*given: Any) -> None:
+        raise Stopped
+
+    for a in "12345":
+        table.insert(a, "x")
+    write()
+    default = (
+        "y" if identity == "full" else None
+    )  # with a key, a row that no change touches does not say that it has one
+    table.add_column("c", default)
+    table.insert("6", "x", "z")
+    delete()
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "discard", lambda lake: None)
+        if moment == "a column was added":
+            patched.setattr(table_writer, "merge", stop)
+            patched.setattr(DeltaFolder, "replace", stop)
+        else:
+            patched.setattr(Lake, "commit", stop)
+        with pytest.raises(Stopped):
+            write()
+    assert "c" in deltalake.DeltaTable(tmp_path / "public" / "t").to_pyarrow_table().column_names
+    for a in "78":
+        table.insert(a, "x", "z")
+        delete()
+        write()
+        assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
+    table.add_column("d", default)
+    delete()
+    write()
+    assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
+
+
+def test_a_stopped_write_of_a_column_that_was_added_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows have no values from before: they were written after it."""
+    table = FullTable()
+    table.columns = ["a", "b", "c"]
+
+    def write() -> Any:
+        return wf.Capture(table.messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+
+    def stop(*given: Any) -> None:
+        raise Stopped
+
+    table.insert("1", "old", "x")
+    write()
+    table.rows.clear()
+    table.transaction(wf.Truncate(relation_ids=(FULL["relation_id"],), tables=(("public", "t"),)))
+    readded(table, "b", None)
+    table.insert("2", "x", "new")
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "discard", lambda lake: None)
+        patched.setattr(Lake, "commit", stop)
+        with pytest.raises(Stopped):
+            write()
+    table.insert("3", "x", "new")
+    write()
+    assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
+    readded(table, "c", None)
+    table.insert("4", "new", "x")
+    with pytest.raises(wf.BadRows, match="dropped and added again"):
+        write()

@@ -14,9 +14,10 @@ from wireformat.lake import lake as lake_module
 from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.delta import DeltaFolder
 from wireformat.lake.lake import Lake
-from wireformat.lake.options import LakeOptions
+from wireformat.lake.options import Choice, LakeOptions
+from wireformat.lake.result import TableFiles
 from wireformat.lake.store import Store
-from wireformat.lake.write import Choice, LakeWriter, TableFiles
+from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
 
 from .histories import TABLES

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.events import UNCHANGED, Unchanged
-from wireformat.lake import write as write_module
+from wireformat.lake import table_writer
 
 from ..examples import at_most
 from ..full_tables import table_after
@@ -41,13 +41,13 @@ def update(lsn: int, id: int, small: str, large: str | Unchanged) -> list[wf.Eve
 
 def test_only_values_that_were_not_sent_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table may be large, and the changes few."""
-    reads, delta_rows = [], write_module.delta_rows
+    reads, delta_rows = [], table_writer.delta_rows
 
     def read_rows(*given: Any) -> Any:
         reads.append(given)
         return delta_rows(*given)
 
-    monkeypatch.setattr(write_module, "delta_rows", read_rows)
+    monkeypatch.setattr(table_writer, "delta_rows", read_rows)
     for transaction, count in (
         (update(100, 1, "a", "A"), 0),
         (update(200, 2, "b", "B"), 0),
@@ -78,8 +78,8 @@ def added(lsn: int, *rows: str, removed: str | None = None) -> list[wf.Event]:
 
 def test_rows_are_added_to_a_table_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a look at those that are there, until one is deleted."""
-    reads, delta_rows = [], write_module.delta_rows
-    monkeypatch.setattr(write_module, "delta_rows", lambda *given: reads.append(given) or delta_rows(*given))
+    reads, delta_rows = [], table_writer.delta_rows
+    monkeypatch.setattr(table_writer, "delta_rows", lambda *given: reads.append(given) or delta_rows(*given))
     for transaction, count in (
         (added(100, "a", "b"), 0),
         (added(200, "a", "a"), 0),

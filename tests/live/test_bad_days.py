@@ -147,7 +147,7 @@ def test_a_slot_that_is_moved_while_the_stream_begins(
 
     monkeypatch.setattr(Connection, "start", late)
     monkeypatch.setattr("wireformat.live.follower._WAIT_SECONDS", (0.01,))
-    with pytest.raises(wf.ServerError, match="it was advanced by somebody else"):
+    with pytest.raises(wf.ServerError, match="it was advanced by another client"):
         db.follow(lake)
     assert told(lake) == []
 

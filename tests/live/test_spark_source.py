@@ -219,5 +219,5 @@ def test_a_slot_that_somebody_advanced(stream: Stream) -> None:
     stream.run(frame)
     db.execute("insert into t values (2, 'b', 2)")
     db.execute(f"select pg_replication_slot_advance('{db.slot}', pg_current_wal_lsn())")
-    with pytest.raises(PySparkException, match=r"advanced by somebody else.*start with a new checkpoint"):
+    with pytest.raises(PySparkException, match=r"advanced by another client.*start with a new checkpoint"):
         stream.run(frame)

@@ -38,7 +38,7 @@ def test_a_slot_that_somebody_else_advanced(db: Database, tmp_path: Path) -> Non
     lake = lake_with_rows(db, tmp_path / "lake")
     db.execute("insert into t values (2, 'b', 1)")
     db.rows(f"select pg_replication_slot_advance('{db.slot}', pg_current_wal_flush_lsn())")
-    assert "it was advanced by somebody else, or dropped and created again" in refusal(db, lake)
+    assert "it was advanced by another client, or dropped and created again" in refusal(db, lake)
 
 
 def test_a_slot_that_is_gone_and_made_again(db: Database, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from wireformat.sources.arrow_data import JOINED_BYTES, JOINED_MESSAGES, arrow_source
+from wireformat.arrow.scan.message_batches import JOINED_BYTES, JOINED_MESSAGES
+from wireformat.sources.arrow_data import arrow_source
 
 THIRD = JOINED_MESSAGES // 3
 
@@ -34,3 +35,15 @@ def test_joined_messages_are_the_same() -> None:
     assert source is not None
     (found,) = source.read()
     assert found.messages.to_pylist() == [b"%d" % number for number in range(100)]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_struct_that_is_null_has_no_message(first: int) -> None:
+    """What its message holds is not read, as in Arrow and Polars."""
+    messages = pa.array([b"zero", b"one", None, b"three"], pa.binary())
+    others = pa.array(range(4))
+    rows = pa.StructArray.from_arrays([messages, others], ["payload", "n"], mask=pa.array([False, True, False, False]))
+    source = arrow_source(rows.slice(first), None)
+    assert source is not None
+    (found,) = source.read()
+    assert found.messages.to_pylist() == [b"zero", None, None, b"three"][first:]

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import spark_udfs
 import wireformat as wf
 
+from ..lake.reading import read, values
 from .raw_streams import OFFSET, assert_same, write, write_in_order
 
 pytestmark = pytest.mark.spark
@@ -64,3 +65,17 @@ def test_answers(spark: SparkSession, tmp_path: Path, format: str, kind: str) ->
         with pytest.raises(wf.BadText) as error:
             ask(capture)
         assert error.value.names == ("shop", "orders_0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "state"), [("files", "changes"), ("rows", "latest")])
+def test_a_lake_of_some_tables(spark: SparkSession, tmp_path: Path, kind: str, state: str) -> None:
+    messages = with_a_bad_cell("pgoutput")
+    capture = make(kind, spark, messages, "pgoutput", tmp_path / "raw")
+    keys: dict[str, Any] = {"keys": {TABLE: ["id"], OTHER: ["id"]}} if state == "latest" else {}
+    capture.write(str(tmp_path / "lake"), tables=[TABLE], state=state, **keys)
+    one = wf.Capture(messages, "pgoutput")
+    wanted = one.latest(TABLE, keys=["id"]) if state == "latest" else one.typed(TABLE).read_all()
+    assert values(read(tmp_path / "lake", ("shop", "orders_1"))) == values(wanted)
+    with pytest.raises(wf.BadText):
+        capture.write(str(tmp_path / "all"))

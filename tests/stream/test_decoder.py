@@ -171,6 +171,48 @@ def test_events_before_an_error_are_given_once(engine: str) -> None:
 
 
 @each_engine
+def test_what_follows_an_error_in_a_piece_is_read_with_the_next_one(engine: str) -> None:
+    """It was once lost, so that what was read depended on how the bytes were cut."""
+    decoder = make(engine)
+    messages = [FIRST, BAD_BODY, SECOND, BAD_BODY, BAD_BODY, THIRD, BROKEN]
+    with pytest.raises(wf.BadTag):
+        decoder.feed(b"".join(messages))
+    assert decoder.events() == read([FIRST])
+    for call, index, events in (
+        (lambda: decoder.feed(b""), 3, read([SECOND])),
+        (lambda: decoder.feed(LATER), 4, []),
+        (decoder.close, 6, read([THIRD, message(INSERT)])),
+        (decoder.close, 7, []),
+    ):
+        with pytest.raises(wf.DecodeError) as raised:
+            call()
+        assert (raised.value.message, decoder.events()) == (index, events)
+        assert raised.value.stream_offset is not None
+        assert raised.value.stream_offset // len(b"".join(messages[:index])) == 1
+    decoder.close()
+    assert decoder.events() == []
+
+
+@each_engine
+def test_what_follows_a_record_out_of_order_is_not_lost(engine: str) -> None:
+    decoder = make(engine, "PERMISSIVE", strict=True)
+    with pytest.raises(wf.OrderError):
+        decoder.feed(LATER + FIRST + message(commit()))
+    decoder.close()
+    assert decoder.events() == read([FIRST, message(commit())])
+
+
+@each_engine
+def test_what_has_no_framing_after_an_error_is_not_lost(engine: str) -> None:
+    decoder = wf.Decoder("test-decoding", engine=engine)
+    with pytest.raises(wf.DecodeError):
+        decoder.feed(b"BEGIN 1\nBEGIN x\nCOMMIT 1\nno record")
+    with pytest.raises(wf.BadTag, match="expected a record of PostgreSQL's test_decoding"):
+        decoder.close()
+    assert [event.kind for event in decoder.events()] == ["BEGIN", "COMMIT"]
+
+
+@each_engine
 def test_places_count_from_the_beginning_of_the_stream(engine: str) -> None:
     decoder = make(engine)
     for data in (FIRST, SECOND, THIRD):

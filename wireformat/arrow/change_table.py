@@ -38,8 +38,8 @@ def changes(
 ) -> pa.Table:
     """Decodes messages into the row-change table.
 
-    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array (read without copying);
-                None and null give no rows
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array (read without
+                copying, but for small chunks); None and null give no rows
     columns     the columns to return; None for all
     threads     the number of threads; None for as many as Arrow uses (`pyarrow.cpu_count`)
 

@@ -16,15 +16,20 @@ MOST_FOR_RADIX_SORT = 1 << 16
 MOST_BITS = 63
 """Of a code: int64 without its sign."""
 
+_MOST_BYTES = 1 << 30
+"""Longer texts get offsets of 64 bits: Arrow's offsets of 32 bits end at 2 GiB."""
+
 HASH_BITS = (1 << 40) - 1
 """The bits of a hash that are kept at each step: multiplied by 257, it still fits into int64."""
 
 
 def combined_codes(columns: Sequence[Array], most_bits: int = MOST_BITS) -> Array:
     """Returns int64[n]: rows with equal codes in all columns have the same code, of at most so many bits."""
-    codes, count = np.zeros(len(columns[0]), np.int64), 1
-    for column in columns:
+    codes, count = np.asarray(columns[0], np.int64), _count(columns[0])
+    for column in columns[1:]:
         more = _count(column)
+        if more == 1:
+            continue
         if count * more > 1 << MOST_BITS:
             codes, column = _dense(codes), _dense(column)
             count, more = _count(codes), _count(column)
@@ -54,10 +59,45 @@ def encoded(column: pa.ChunkedArray) -> Array:
     return codes
 
 
+def codes_of_values(column: pa.ChunkedArray) -> Array:
+    """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _codes_of_lists(column)
+    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+        ends = pc.min_max(column).as_py()
+        if ends["max"] - ends["min"] < 1 << 31:
+            return _numbers(column).astype(np.int64) - ends["min"]
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))
+        column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
+    elif (pa.types.is_string(column.type) or pa.types.is_binary(column.type)) and column.nbytes > _MOST_BYTES:
+        column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
+    return encoded(column)
+
+
+def _codes_of_lists(column: pa.ChunkedArray) -> Array:
+    """The same for lists: equal lists are equal bytes of the codes of their elements."""
+    elements = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+    codes = codes_of_values(elements)
+    lengths = _numbers(pc.list_value_length(column).fill_null(0))
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]) * codes.itemsize
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(codes)]
+    lists = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
+    found = codes_of_values(pa.chunked_array([lists])) + 1
+    if column.null_count:
+        found[_numbers(column.is_null())] = 0
+    return found
+
+
+def _numbers(column: pa.ChunkedArray) -> Array:
+    return column.to_numpy()
+
+
 def grouped(codes: Array) -> tuple[Array, Array]:
     """Returns the first row of each code that occurs, int64[m], and for each row the index of its code in it, int64[n].
 
-    The codes are in ascending order. They are sorted only if there may be more codes than rows.
+    The codes are in ascending order. They are sorted only if there may be more codes than rows. If all codes occur, the
+    second array is the given one.
     """
     count = int(codes.max(initial=-1)) + 1
     if count > len(codes):
@@ -66,7 +106,7 @@ def grouped(codes: Array) -> tuple[Array, Array]:
     firsts = np.full(count, -1)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last one that is assigned stays
     occurs = firsts >= 0
-    return firsts[occurs], (np.cumsum(occurs) - 1)[codes]
+    return (firsts, codes) if occurs.all() else (firsts[occurs], (np.cumsum(occurs) - 1)[codes])
 
 
 def in_groups(codes: Array, count: int) -> tuple[Array, list[int]]:

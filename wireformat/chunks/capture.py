@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -21,8 +21,10 @@ from ..capture_reading import Rows
 from ..errors import BadRows, counted
 from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake
+from ..lake.options import Choice
 from ..lake.rejects import Rejects
-from ..lake.write import Choice, LakeWriter, TableFiles
+from ..lake.result import TableFiles
+from ..lake.write import LakeWriter
 from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
 from ..sources.resumption import KnownRelations
@@ -39,7 +41,7 @@ class ChunkCapture(Capture):
     plan        what the chunk needs of the others for `committed`, `typed`, `messages` and `open`
     relations   of pgoutput, before the chunk
     before      the records before the chunk, which `strict` and the filters of whole transactions need
-    skips_unread   leaves out records that could not be read: rejects take them
+    skips_unread   whether records that could not be read are left out, because rejects take them
 
     What returns committed rows returns those of this chunk, also where their transactions are committed in a later one;
     nothing if the plan has no start. Whether any message could be read is not judged. The other options are those of
@@ -112,7 +114,7 @@ class ChunkCapture(Capture):
         rejects: Rejects | None = None,
         versions_before: Mapping[TableName, int] = MappingProxyType({}),
     ) -> list[TableFiles]:
-        """Writes the committed changes of all tables to files that nobody sees yet; see `wireformat.lake.chunks`.
+        """Writes the committed changes of all tables to files that are not visible yet; see `wireformat.lake.chunks`.
 
         lake      of this chunk
         listed    the list of the tables of the whole stream
@@ -132,10 +134,10 @@ class ChunkCapture(Capture):
                 rejects.discard()
             raise
 
-    def typed_by(self, part: TypedPart, table: str, keep: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
+    def typed_by(self, part: TypedPart, table: str) -> Iterator[pa.RecordBatch]:
         """Yields the committed changes of a table, as `part` reads them."""
         self._begin_reading()
-        return self._typed(one_table(table), part, [*keep])
+        return self._typed(one_table(table), part, ())
 
     def _noted(self, decoder: SourceDecoder) -> Iterator[pa.RecordBatch | NotedRows]:
         if self._plan.start is None:  # the chunk in which the order of the stream broke raises the error

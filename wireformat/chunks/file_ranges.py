@@ -1,4 +1,4 @@
-"""Ranges of files, which are read without each other: row groups of Parquet files, and whole files of messages."""
+"""Ranges of files that can be read independently: row groups of Parquet files, and whole files of messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANGE_BYTES = 128 << 20
 
 
 MOST_RANGES = 20_000
-"""About the largest number of ranges of Parquet files: what a program keeps of a stream grows with them."""
+"""About the largest number of ranges of Parquet files: the memory for the plan of a stream grows with them."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .summary import ChunkSummary, counted_from, seen_in, summarized
 
 
 def needed_of_file(file: FileRange, format: str) -> list[bytes]:
-    """Returns the messages of pgoutput in a file that say something of relations and blocks, without repetitions."""
+    """Returns the messages of pgoutput in a file that describe relations and blocks, without repetitions."""
     return needed_messages(chain.from_iterable(map(of_needed_kinds, file.arrays(format))))
 
 
@@ -45,7 +45,7 @@ def check_summaries(format: str, files: Sequence[FileRange], summaries: Iterable
 
 
 def count_through(files: Sequence[FileRange], summaries: Sequence[ChunkSummary]) -> list[int]:
-    """Counts the messages in what was found through all files; returns the index of the first one of each."""
+    """Numbers the messages in the findings through all files; returns the index of the first message of each file."""
     firsts = first_messages(summary.messages for summary in summaries) or []
     for first, file, summary in zip(firsts, files, summaries, strict=True):
         summary.count_from(first, file)
@@ -76,7 +76,7 @@ class FileChunk:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a look through all files of a stream finds.
+    """What looking through all files of a stream has found.
 
     chunks   in order
     listed   the list of the tables

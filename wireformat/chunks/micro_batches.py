@@ -19,9 +19,10 @@ from ..options import ReadOptions
 from ..sources.decoding import SourceDecoder
 from ..sources.handed_rows import HandedRows
 from ..sources.source import SourceMessages
+from ..stream.attempts import AttemptKey
 from ..stream.chunk_plan import ChunkPlan, LaterFate
-from ..stream.chunk_start import AttemptKey
 from ..stream.records_before import RecordsBefore
+from ..stream.saved import START_OVER
 from .capture import ChunkCapture
 from .records import needs_records
 from .saved import Left, StreamState, read_piece, write_piece
@@ -94,7 +95,7 @@ class MicroBatch(ChunkCapture):
 
     def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
         yield from super()._read(decoder, rows_of)
-        records, positions = _numbered_anew(decoder.before_next, self.positions)
+        records, positions = _renumbered(decoder.before_next, self.positions)
         self._left = replace(self._left, records=records, positions=positions)
 
     def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -104,7 +105,7 @@ class MicroBatch(ChunkCapture):
 
     def _committed(self, options: Any, **others: Any) -> Iterator[HandedRows]:
         if self._is_held:
-            others["loose_messages"] = False
+            others["non_transactional"] = False
         for handed in super()._committed(options, **others):
             if self._is_at_end or not self._is_held:
                 yield handed
@@ -175,13 +176,13 @@ class MicroBatchReader:
             if piece is None:
                 raise StateError(
                     f"saved state: expected piece {number} of the messages of open transactions, got none: restore it "
-                    "from a copy, or begin anew without a state (on Spark: with a new checkpoint folder)"
+                    f"from a copy, {START_OVER}"
                 )
             left, messages = read_piece(piece)
             yield from ask(self._chunk(messages, left, fates[number]))
 
     def _hold(self, messages: pa.RecordBatch) -> None:
-        """Reads the messages once more, piece by piece, and holds those with rows of transactions that are open."""
+        """Reads the messages again, piece by piece, and holds the pieces with rows of open transactions."""
         state, left = self.state, self.state.left
         held = [[*pieces] for pieces in state.held]
         found: dict[int, tuple[Left, pa.RecordBatch]] = {}
@@ -221,10 +222,8 @@ def _positions(left: Left, messages: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _numbered_anew(
-    records: RecordsBefore, positions: pa.RecordBatch
-) -> tuple[RecordsBefore, tuple[tuple[Any, ...], ...]]:
-    """Returns records whose rows that wait have the messages 0, 1, …; and the positions of these messages."""
+def _renumbered(records: RecordsBefore, positions: pa.RecordBatch) -> tuple[RecordsBefore, tuple[tuple[Any, ...], ...]]:
+    """Returns records whose waiting rows have the messages 0, 1, …, and the positions of these messages."""
     rows = records.held_rows
     if rows is None:
         return records, ()

@@ -22,16 +22,16 @@ from ..stream.transaction_filter import TransactionFilter
 from .capture import ChunkCapture
 
 COLUMNS = ("message", "record", "kind", "xid", "detail")
-"""What is looked at of the records."""
+"""The columns of the records that are read."""
 
-_LOOSE = (*ROW_CHANGES, "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
-"""Kinds of which a second one between two others changes nothing."""
+_REPEATABLE = (*ROW_CHANGES, "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
+"""Kinds of records that change nothing if one of the same kind came before, with only such records between them."""
 
 
 class SeenRecord(NamedTuple):
     """A record of a chunk that may matter in later chunks.
 
-    facts      None stands for any number of whole transactions
+    facts      None: any number of whole transactions
     username   of BEGIN
     message    index of its message in the chunk, or what names it in errors
     """
@@ -72,7 +72,7 @@ def seen_records(capture: ChunkCapture, tables: Sequence[str] | None) -> SeenRec
 
 
 def _take(records: list[SeenRecord], one: SeenRecord) -> None:
-    """Adds a record, unless it says nothing new. A transaction that ends becomes one of any number."""
+    """Adds a record, unless it adds nothing new. A whole transaction becomes a record without facts."""
     after_whole = bool(records) and records[-1].facts is None
     if one.facts is None:
         if not after_whole:
@@ -80,37 +80,37 @@ def _take(records: list[SeenRecord], one: SeenRecord) -> None:
     elif one.facts.kind == "COMMIT" and (first := _begin(records)) is not None:
         del records[first:]
         _take(records, SeenRecord(None))
-    elif not (after_whole and one.facts.kind == "MESSAGE") and one not in _loose_end(records):
+    elif not (after_whole and one.facts.kind == "MESSAGE") and one not in _repeatable_end(records):
         records.append(one)
 
 
 def _begin(records: Sequence[SeenRecord]) -> int | None:
-    """Returns the index of the BEGIN of a transaction that is whole with a COMMIT after these records."""
+    """Returns the index of the BEGIN of the transaction that a COMMIT after these records would complete."""
     for index in range(len(records) - 1, -1, -1):
         facts = records[index].facts
         if facts is None:
             return None
         if facts.kind == "BEGIN":
             return index if facts.gid is None else None
-        if facts.kind not in (*_LOOSE, "MESSAGE", "ORIGIN"):
+        if facts.kind not in (*_REPEATABLE, "MESSAGE", "ORIGIN"):
             return None
     return None
 
 
-def _loose_end(records: Sequence[SeenRecord]) -> Iterator[SeenRecord]:
-    """Yields the last records, all of kinds in _LOOSE."""
+def _repeatable_end(records: Sequence[SeenRecord]) -> Iterator[SeenRecord]:
+    """Yields the last records, all of kinds in _REPEATABLE."""
     for one in reversed(records):
-        if one.facts is None or one.facts.kind not in _LOOSE:
+        if one.facts is None or one.facts.kind not in _REPEATABLE:
             return
         yield one
 
 
 def _seen(batch: pa.RecordBatch) -> Iterator[SeenRecord]:
-    """Yields the records of a batch, some that say nothing new left out."""
+    """Yields the records of a batch, without some that add nothing new."""
     whole = row_only_transactions(batch).runs
     kinds = np.asarray(batch["kind"].to_numpy(zero_copy_only=False))
     repeats = np.zeros(len(kinds), np.bool_)
-    repeats[1:] = np.isin(kinds[1:], _LOOSE) & (kinds[1:] == kinds[:-1])
+    repeats[1:] = np.isin(kinds[1:], _REPEATABLE) & (kinds[1:] == kinds[:-1])
     rows = np.flatnonzero(~repeats & (kinds != "HEARTBEAT"))
     row = 0
     for at in rows.tolist():
@@ -119,7 +119,7 @@ def _seen(batch: pa.RecordBatch) -> Iterator[SeenRecord]:
         if at in whole:
             row = whole[at]
             yield SeenRecord(None)
-        elif kinds[at] in _LOOSE:
+        elif kinds[at] in _REPEATABLE:
             yield SeenRecord(RecordFacts(kinds[at]))
         else:
             cells = {column: batch[column][at].as_py() for column in COLUMNS}

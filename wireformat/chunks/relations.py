@@ -42,8 +42,8 @@ class RelationChanges(NamedTuple):
 
     chunk     index of the chunk; -1 for what was known before the first one
     block     see Relations
-    ended     the scopes that are not there any more, or were begun anew
-    changed   the relations that are other ones than before, or lost, by scope and number
+    ended     the scopes that have ended, or have begun again
+    changed   the relations that have changed or are lost, by scope and number
     """
 
     chunk: int

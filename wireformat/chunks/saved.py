@@ -16,8 +16,9 @@ from ..arrow.committed.state import BEGIN
 from ..errors import OptionError
 from ..events import Relation
 from ..formats.pgoutput.relations import Relations
+from ..stream.attempts import STAGES, AttemptKey
 from ..stream.capture_position import RELATIONS, columns_of, relation_of, relation_row, rows_of
-from ..stream.chunk_start import AttemptKey, ChunkStart, OpenAtStart
+from ..stream.chunk_start import ChunkStart, OpenAtStart
 from ..stream.controls import Control
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..stream.saved import (
@@ -38,7 +39,7 @@ from ..stream.saved import (
 )
 from ..stream.saved_position import SHAPE as POSITION
 from ..stream.saved_position import fields_of, position_of
-from ..stream.transactions import STAGES, TWO_PHASE
+from ..stream.transactions import TWO_PHASE
 from .saved_records import RECORDS, fields_of_records, records_of
 
 STREAM_KIND, PIECE_KIND = "wireformat.raw_stream", "wireformat.raw_piece"
@@ -130,7 +131,7 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a stream was begun with, and must go on with; see the saved fields."""
+    """The settings with which a stream began, and which it must keep; see the saved fields."""
 
     format: str
     question: str
@@ -164,7 +165,7 @@ def read_stream(data: bytes, settings: Settings) -> StreamState:
         if fields[option] != given:
             raise OptionError(
                 f"option {option}: expected the one with which the query was begun, {fields[option]!r}, "
-                f"got {given!r}: name the first, or begin anew with a new checkpoint folder"
+                f"got {given!r}: pass the first one, or start over with a new checkpoint folder"
             )
     columns = len(settings.order_by)
     left = _left_of(STREAM_KIND, fields["left"], columns)
@@ -180,7 +181,7 @@ def read_stream(data: bytes, settings: Settings) -> StreamState:
 
 _STREAM_SHAPES = {1: _STREAM_1, 2: _STREAM}
 _NO_FILTERS = {"strict": False, "skip_empty_xacts": False, "exclude_users": []}
-"""What version 1 does not say."""
+"""The settings that version 1 does not have."""
 
 
 def write_piece(left: Left, messages: pa.RecordBatch) -> bytes:

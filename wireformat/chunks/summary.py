@@ -52,7 +52,7 @@ class ChunkSummary:
     error: WireformatError | None = None
 
     def count_from(self, first: int, file: FileRange) -> None:
-        """Counts messages from `first` in what was found in a file, in place of 0."""
+        """Counts the messages in what was found in a file from `first` instead of 0."""
         self.observed = [
             one._replace(first=_counted(one.first, first), last=_counted(one.last, first)) for one in self.observed
         ]
@@ -71,7 +71,7 @@ def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
 
 
 def counted_from(error: WireformatError, first: int, file: FileRange | None = None) -> WireformatError:
-    """Returns an error whose message is counted from `first`, in place of 0, with the file if there are others."""
+    """Returns an error whose message is counted from `first` instead of 0, with the file if there are several."""
     if isinstance(error, (DecodeError, OrderError)) and error.message is not None:
         if file is not None and file.first is not None:
             error.add(source=str(file.path), source_message=error.message + file.first)

@@ -54,7 +54,7 @@ class PrintedField(NamedTuple):
 
 
 def client_line(event: Event) -> str:
-    """The line of one event, without its line feed. A field that is None is left out with the text before it."""
+    """Returns the line of one event, without a line feed. A field that is None is left out with the text before it."""
     head, words = LINES[type(event)]
     parts = [f"current_lsn: {lsn_text(event.lsn)} " if event.lsn is not None else "", head]
     for before, field, text in words:
@@ -243,4 +243,4 @@ LINES: dict[type[Event], tuple[str, tuple[PrintedField, ...]]] = {
     Unknown: ("UNKNOWN", (PrintedField(" raw: ", "raw", _bytes),)),
     Corrupt: ("CORRUPT", (PrintedField(" error: ", "error"), PrintedField(" raw: ", "raw", _bytes))),
 }
-"""Each kind of event: how its line begins, and the fields in their order."""
+"""For each kind of event: the beginning of its line, and its fields in order."""

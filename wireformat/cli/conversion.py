@@ -1,4 +1,4 @@
-"""Events into another style, with a count of what that style cannot say."""
+"""Events into another style, with a count of what that style cannot express."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MOST_REASONS = 50
 
 
 class Conversion:
-    """Writes events as far as the format can say them, and reads each back by itself to see what is lost.
+    """Writes events as far as the format can express them, and reads each back to find what is lost.
 
     A row of pgoutput may bring a RELATION with it.
 
     given   the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
     lost    how many records there are for each reason, which begins with their kind
-    committed_unprepared   the gids of COMMIT PREPARED without a PREPARE, if the format cannot say COMMIT PREPARED.
+    committed_unprepared   the gids of COMMIT PREPARED without a PREPARE, if the format has no COMMIT PREPARED.
                            Before 18, PostgreSQL sends no PREPARE of a transaction that changed nothing
     Raises OptionError.
     """
@@ -49,32 +49,32 @@ class Conversion:
         self._prepared: set[str | None] = set()
 
     def messages(self, events: Sequence[Event]) -> Iterator[bytes]:
-        """The messages that are complete with these events."""
-        for event, alone in self._sayable(events):
+        """Yields the messages that are complete with these events."""
+        for event, alone in self._expressible(events):
             yield from alone if self._stays_alone else self._writer.write(event)
 
     def flush(self) -> list[bytes]:
-        """What is left at the end."""
+        """Returns the rest of the messages at the end."""
         return self._writer.flush()
 
-    def _sayable(self, events: Sequence[Event]) -> Iterator[tuple[Event, list[bytes]]]:
-        """The events that can be said, if not in all their fields, with the messages of each alone."""
-        said: list[tuple[Event, Event, list[bytes]]] = []
+    def _expressible(self, events: Sequence[Event]) -> Iterator[tuple[Event, list[bytes]]]:
+        """Yields the events that can be expressed, perhaps without some fields, with the messages of each alone."""
+        written: list[tuple[Event, Event, list[bytes]]] = []
         for sent in events:
             event, _ = adapted(sent, self._format.name)
             ends_unknown = self._ends_unknown(sent)
             try:
-                said.append((sent, event, [*self._probe.write(event), *self._probe.flush()]))
+                written.append((sent, event, [*self._probe.write(event), *self._probe.flush()]))
             except (EncodeError, LimitExceeded) as error:
                 if ends_unknown and isinstance(sent, CommitPrepared):
                     self.committed_unprepared.append(str(sent.gid))
                 elif not ends_unknown:
                     self._count(sent, str(error))
-        places = [place for place, (_, _, messages) in enumerate(said) for _ in messages]
-        found: list[list[Event]] = [[] for _ in said]
-        for located in self._reader.events([message for _, _, messages in said for message in messages]):
-            found[places[located.message]].append(located.event)
-        for (sent, event, messages), read in zip(said, found, strict=True):
+        owners = [index for index, (_, _, messages) in enumerate(written) for _ in messages]
+        found: list[list[Event]] = [[] for _ in written]
+        for located in self._reader.events([message for _, _, messages in written for message in messages]):
+            found[owners[located.message]].append(located.event)
+        for (sent, event, messages), read in zip(written, found, strict=True):
             back = read if isinstance(sent, Relation) else [item for item in read if not isinstance(item, Relation)]
             if [type(item) for item in back] == [type(sent)]:
                 for path in _differences(sent, back[0]):
@@ -101,7 +101,7 @@ class Conversion:
 
 
 def _all_facts(format: Format, encoding: str) -> dict[str, bool]:
-    """The options that let BEGIN and COMMIT carry more, as far as the writer knows them."""
+    """Returns the options that let BEGIN and COMMIT carry more, as far as the writer has them."""
     names = [row.name for row in WRITE_OPTIONS if row.name.startswith("include-")]
     known = {}
     for name in names:
@@ -112,7 +112,7 @@ def _all_facts(format: Format, encoding: str) -> dict[str, bool]:
 
 
 def _differences(event: Event, other: Event) -> Iterator[str]:
-    """The fields of two events of one kind that are not the same, of those that count."""
+    """Yields the fields in which two events of one kind differ, of those that count."""
     if event == other:
         return
     for field in fields(event):

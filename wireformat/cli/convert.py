@@ -1,4 +1,4 @@
-"""`wireformat convert`: what a capture says, in another style."""
+"""`wireformat convert`: a capture in another style."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def convert(
     column: str | None,
     **options: Any,
 ) -> None:
-    """Write the events of all inputs as messages of another format to a file with the columns of CAPTURE.
+    """Writes the events of all inputs as messages of another format to a file with the columns of CAPTURE.
 
     Standard output gets them as an Arrow stream, the only one of STREAMS that holds bytes as they are.
 
     given   the servers' options for writing; what BEGIN and COMMIT can carry is written if they do not say otherwise
-    skip    leave out what the format cannot say; else there is no file then
+    skip    leaves out what the format cannot express; otherwise no file is written then
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     checked = ReadOptions.check(**options)
@@ -89,7 +89,7 @@ def convert(
 
 
 def _write(write: Write, first: int, messages: list[bytes]) -> int:
-    """Add messages, numbered from `first`; gives how many there are."""
+    """Writes messages, numbered from `first`; returns how many there are."""
     numbers = pa.array(range(first, first + len(messages)), pa.int64())
     write(pa.RecordBatch.from_arrays([numbers, pa.array(messages, pa.binary())], schema=CAPTURE))
     return len(messages)

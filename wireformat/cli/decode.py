@@ -32,7 +32,7 @@ def decode(
     columns: list[str] | None,
     **options: Any,
 ) -> None:
-    """Write the rows of all inputs to one file, which is there only when all went well, or to standard output.
+    """Writes the rows of all inputs to one file, which appears only if there was no error, or to standard output.
 
     to          what standard output is written as; a key of STREAMS
     columns     of the row-change table; all of them if None

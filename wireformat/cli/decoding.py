@@ -39,12 +39,12 @@ class Decoding:
 
     @property
     def messages(self) -> int:
-        """How many messages there were until now."""
+        """The number of messages so far."""
         return self._decoder.messages
 
     @property
     def dropped(self) -> int:
-        """How many records DROPMALFORMED has left out."""
+        """The number of records that DROPMALFORMED has left out."""
         return self._decoder.dropped
 
     def complaints(self) -> Iterator[str]:
@@ -55,21 +55,21 @@ class Decoding:
         yield from self._filter.complaints()
 
     def events(self, given: SourceMessages) -> Iterator[Event]:
-        """The events of some messages."""
+        """Returns the events of some messages."""
         return (item.event for item in self.located(given))
 
     def located(self, given: SourceMessages) -> Iterator[Located]:
-        """The events of some messages with their positions; messages count through all inputs."""
+        """Yields the events of some messages with their positions; messages count through all inputs."""
         with self._looked_at(given):
             yield from self._decoder.located(given)
 
     def batches(self, given: SourceMessages, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of some messages, with the columns of the schema."""
+        """Yields the rows of some messages, with the columns of the schema."""
         with self._looked_at(given):
             yield from self._decoder.batches(given, schema)
 
     def check(self) -> None:
-        """Call it at the end. Raises Failed in FAILFAST if nothing could be read and it looks like another format.
+        """Call it at the end. In FAILFAST, raises Failed if nothing could be read and it looks like another format.
 
         In the other modes it says so, on standard error.
         """

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, where somebody looks at it."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..sources.source import Source
 
 @contextmanager
 def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show how much of the inputs is read; gives the function to call with the bytes read since the last call.
+    """Shows how much of the inputs has been read. Yields a function to call with the bytes read since the last call.
 
     on_screen   the command prints what it reads to the terminal: then there is no bar
     """
@@ -31,6 +31,6 @@ def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[C
             bar.advance(task, size)
             shown = bar.tasks[task]
             if total and shown.total is not None and shown.completed > shown.total:
-                bar.update(task, total=shown.total + total)  # the inputs are read once more
+                bar.update(task, total=shown.total + total)  # the inputs are read again
 
         yield advance

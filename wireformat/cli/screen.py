@@ -1,4 +1,4 @@
-"""Text for a terminal, where characters that would steer it are printed as escapes, and lines of JSON for programs."""
+"""Text for a terminal, with control characters as escapes, and lines of JSON for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PAGER = "less -FRX"
-"""What shows text a page at a time where the environment names nothing else."""
+"""The pager, unless the environment names another one."""
 
 _NO_WIDTH = 10_000
 """Columns of a pipe, which has no width: nothing is wrapped or cut."""
@@ -29,7 +29,7 @@ COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 
 
 
 def screen_line(line: bytes) -> bytes:
-    """A line in the encoding of the terminal, with what steers it or is not text of it as escapes."""
+    """Returns a line in the encoding of the terminal, with control characters and invalid bytes as escapes."""
     encoding = sys.stdout.encoding
     return printable(line.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
 
@@ -53,18 +53,18 @@ def has_colours() -> bool:
 
 
 def coloured(line: bytes, kind: str) -> bytes:
-    """A line with the word of its kind in the kind's colour."""
+    """Returns a line with the word of its kind in the kind's colour."""
     word = kind.encode("ascii")
     return line.replace(word, b"\x1b[%dm%b\x1b[0m" % (COLOURS.get(kind, 36), word), 1)
 
 
 def say(text: str) -> None:
-    """Print a line to standard error, whatever the names in it hold."""
+    """Prints a line to standard error, with control characters as escapes."""
     typer.echo(printable(text), err=True)
 
 
 def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a line of JSON for each row to standard output, for programs."""
+    """Prints a line of JSON for each row to standard output, for programs."""
     for row in rows:
         typer.echo(json.dumps(row, default=str))
 

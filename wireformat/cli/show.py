@@ -1,4 +1,4 @@
-"""`wireformat show`: one line a record."""
+"""`wireformat show`: one line for each record."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def show(
     follow: bool = False,
     **options: Any,
 ) -> None:
-    """Print the records of all inputs to standard output.
+    """Prints the records of all inputs to standard output.
 
-    format      None guesses, and says so
+    format      None guesses the format, and reports the guess
     encoding    of the server; the text is then printed in the encoding of the terminal. None: bytes as they are
-    follow      go on as the last file grows
+    follow      continues as the last file grows
     On a terminal a record is one line, with its kind in colour, and what would steer it is printed as escapes.
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """

@@ -39,7 +39,7 @@ class TableFilter:
         self._tables: set[tuple[str, str]] = set()
 
     def look(self, given: SourceMessages) -> None:
-        """Take in the tables of the next messages."""
+        """Takes the tables of the next messages."""
         if not self._unmatched or given.is_lost:
             return
         for batch in self._engine.batches(given.messages, self._schema):
@@ -51,7 +51,7 @@ class TableFilter:
         ]
 
     def complaints(self) -> Iterator[str]:
-        """A line for each pattern that has matched no table until now, with the tables that it may mean."""
+        """Yields a line for each pattern that has matched no table so far, with the tables that it may mean."""
         there = [self._name_text(written(table)) for table in self._tables]
         for option in self._unmatched:
             pattern = self._name_text(written((option.tables or ())[0]))

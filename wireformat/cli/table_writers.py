@@ -1,4 +1,4 @@
-"""What a table is written as, a class each: Parquet, Arrow IPC, CSV, JSON lines."""
+"""Writers of a table: Parquet, Arrow IPC, CSV, JSON lines."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class RowGroups:
         self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add the next rows."""
+        """Adds the next rows."""
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= ROW_GROUP_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is still held back."""
+        """Writes the rows that are still held back."""
         table = pa.Table.from_batches(self._batches, schema=self._schema)
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)

@@ -1,4 +1,4 @@
-"""Run a declaration: construct's failures become this package's errors, with byte and path."""
+"""Runs declarations, and turns construct's failures into this package's errors, with byte and path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .window import Window, field_path
 def parse(
     declaration: Construct, message: bytes, start: int, stop: int, *, encoding: str, errors: str, **known: Any
 ) -> Any:
-    """Read message[start:stop], all of it, by a declaration; raises DecodeError with byte and path.
+    """Reads all of message[start:stop] by a declaration; raises DecodeError with byte and path.
 
     encoding, errors    as for bytes.decode
     known               facts that the declaration asks for, by their names
@@ -53,7 +53,7 @@ def _context(**known: Any) -> Container:
 
 
 def build(declaration: Construct, values: Any, *, encoding: str, **known: Any) -> bytes:
-    """Write values by a declaration; raises EncodeError with the path of what does not fit."""
+    """Writes values by a declaration; raises EncodeError with the path of what does not fit."""
     stream = io.BytesIO()
     try:
         declaration.build_stream(values, stream, encoding=encoding, **known)

@@ -31,7 +31,7 @@ class Window:
         return self.message[begin:end]
 
     def note(self, start: int, path: str, rule: str, value: Any = None) -> None:
-        """Note the bytes from `start` to here in the trace, which must be there; the path is construct's."""
+        """Notes the bytes from `start` to here in the trace, which must exist. The path is construct's."""
         if self.trace is not None:
             self.trace.note(start, self.position, field_path(path), rule, value)
 

@@ -1,1 +1,1 @@
-"""The formats: each one's declaration, and how its records become events and back."""
+"""The formats: the declaration of each, and how its records become events and back."""

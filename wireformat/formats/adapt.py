@@ -8,9 +8,9 @@ from .registry import FORMATS, find_row
 
 
 def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
-    """The event as far as the format can say it, and what was changed for that, in words of the table DIFFERENCES.
+    """Returns the event as far as the format can say it, and what was changed for that, in words of DIFFERENCES.
 
-    What has no `change` in the table stays, and its writer refuses it.
+    What has no `change` in that table stays; the writer of the format refuses it.
     """
     changed = []
     cannot_say, says = find_row(format).cannot_say, FORMATS[format].says

@@ -17,10 +17,10 @@ class Writer(Protocol):
     """Turns events into messages, in order."""
 
     def write(self, event: Event) -> list[bytes]:
-        """The messages that are complete with this event; raises EncodeError."""
+        """Returns the messages that are complete with this event; raises EncodeError."""
 
     def flush(self) -> list[bytes]:
-        """What is still held back, as the server sends it after a second without a new transaction."""
+        """Returns the messages that are held back, as a server sends them after a second without a new transaction."""
 
 
 class Format(Protocol):
@@ -36,7 +36,7 @@ class Format(Protocol):
 
     @property
     def relations(self) -> Relations | None:
-        """What messages have said of tables that later ones only number; None where they always name them."""
+        """The tables that messages have described and later ones only number; None if messages always name tables."""
 
     def fresh(self, relations: Relations | None = None) -> Format:
         """The format for one stream: itself, or where messages depend on earlier ones, one that has read none.
@@ -46,7 +46,7 @@ class Format(Protocol):
 
     @property
     def separator(self) -> bytes:
-        """What follows each message where they come one after the other, and is part of none; mostly nothing."""
+        """The bytes between consecutive messages; usually none."""
 
     def frames(self, message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
         """The records of a whole message, or those from a record on; raises DecodeError where the framing is broken.
@@ -64,17 +64,17 @@ class Format(Protocol):
         """
 
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
-        """The event of one frame; raises DecodeError."""
+        """Returns the event of one frame; raises DecodeError."""
 
     def says(self, event: type[Event]) -> Set[str]:
-        """The fields of this kind of event, beside `lsn`, that the format has a place for."""
+        """Returns the fields of this kind of event, beside `lsn`, that the format can express."""
 
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> Writer:
-        """A writer with the server's options; raises OptionError."""
+        """Returns a writer with the server's options; raises OptionError."""
 
 
 def refuse_others(event: Event, said: Set[str]) -> None:
-    """Raises EncodeError for a fact of the event for which the format has no place."""
+    """Raises EncodeError for a fact of the event that the format cannot express."""
     for field in fields(event):
         if field.name not in (*OF_STREAM, *said) and getattr(event, field.name) != field.default:
             raise EncodeError(f"{field.name}: the format cannot say it")

@@ -1,4 +1,4 @@
-"""What formats cannot say, one thing a row: the docs print this table, conversion uses it, the tests read it.
+"""What formats cannot say, one thing per row. The docs print this table; conversion and the tests use it.
 
 A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` in adapt.py leaves it out
 beforehand, where that can be done, and says so.

@@ -42,7 +42,7 @@ class EmptyTransactions(Generic[Record]):
         self.block: int | None = None
         self.has_changes: dict[int, bool] = {}
 
-    def begin_anew(self) -> None:
+    def drop_held(self) -> None:
         """Drops what waits, as any opening does."""
         self.held, self.block = (), None
 
@@ -68,7 +68,7 @@ class EmptyTransactions(Generic[Record]):
         return *held, record
 
     def _open(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
-        self.begin_anew()
+        self.drop_held()
         if facts.gid is not None or facts.first_segment is not None:
             return (record,)
         self.held = (record,)

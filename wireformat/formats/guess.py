@@ -87,7 +87,7 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
 def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeError:
     """The error with the format that several messages look like, where that is another one.
 
-    It says so once: a hint about the record alone is narrowed to the formats that all messages look like.
+    A hint about the record alone is narrowed to the formats that all messages look like, so there is only one.
     """
     guess = guess_format(messages)
     if guess.messages < 2 or not guess.candidates or format in guess.candidates or guess.reason in (error.hint or ""):

@@ -26,7 +26,7 @@ OPTION_OF_FIELD = {
 
 
 class Packing(NamedTuple):
-    """How records lie in a message.
+    """How a message holds records.
 
     record      LSN and body to a framed record; None: the body alone
     separator   between records

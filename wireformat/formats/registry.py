@@ -28,7 +28,7 @@ _TEXT_NAMES = ("types without a name", "heartbeat")
 
 
 def _serial_options(*more: str) -> tuple[Option, ...]:
-    """The options of every serial plugin, and more; with their defaults: times are written."""
+    """Returns the options of every serial plugin, and more. By default these plugins write times."""
     names = ("include-xids", "include-timestamp", "skip-empty-xacts", *more)
     return tuple(row for row in write_options("serial") if row.name in names)
 
@@ -194,7 +194,7 @@ ROWS: dict[str, FormatRow] = {
 
 
 def all_rows() -> dict[str, FormatRow]:
-    """The built-in rows, then those of other packages. A built-in name cannot be taken."""
+    """Returns the built-in rows, then those of other packages, which cannot replace a built-in row."""
     return {**ROWS, **{name: row for name, row in outside_rows().items() if name not in ROWS}}
 
 
@@ -228,10 +228,10 @@ FORMATS = Formats()
 
 
 def find_format(name: Any) -> Format:
-    """The format of this name; raises OptionError with the known ones."""
+    """Returns the format of this name; raises OptionError, which lists the known names."""
     return FORMATS[find_row(name).name]
 
 
 def find_format_name(name: Any) -> str:
-    """The name itself, without loading the format; raises OptionError with the known ones."""
+    """Returns the name without loading the format; raises OptionError, which lists the known names."""
     return find_row(name).name

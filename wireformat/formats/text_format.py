@@ -145,7 +145,7 @@ _TIME = re.compile(r"(?a)[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it is a number, or a time that holds nothing that a line might take for something else."""
+    """Whether a value is a number, or a time without anything that a line could take for something else."""
     return type(value) is int or (type(value) is str and _TIME.fullmatch(value) is not None)
 
 

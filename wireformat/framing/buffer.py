@@ -1,4 +1,4 @@
-"""A buffer: bytes cut anywhere in, whole messages out."""
+"""A buffer that takes bytes cut anywhere and returns whole messages."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Callable
 from ..errors import BadTag, DecodeError
 
 FindEnds = Callable[[bytearray, int, int], "tuple[list[int], int, bool]"]
-"""(data, where a message begins, how far it has been searched) to the ends of messages from there on, how far they have
-been searched then, and whether more bytes must come to go on. It stops before what is unusual."""
+"""Takes data, where a message begins, and how far the data were searched. Returns the ends of the messages from there
+on, how far the data were searched now, and whether more bytes are needed. It stops before anything unusual."""
 
 
 class NoFraming(BadTag):
-    """A message that does not say where it ends, in a stream of messages that are not separated."""
+    """A message does not say where it ends, and the stream has no separators."""
 
 
 class MessageBuffer:
-    """Collects bytes and gives the messages that are complete.
+    """Collects bytes and returns the messages that are complete.
 
     find_end    Format.find_end: where the first message of the bytes ends
-    separator   what follows each message and is no part of it
-    find_ends   finds many at once, where it is set; find_end then reads what it leaves
-    Once the framing is broken no later message can be found; `lost` then holds the error, and all bytes from the
-    broken message on are given as they are, each as one message, so that their reader reports them. After NoFraming
-    its reader would find nothing wrong: `is_unframed` says that they are no message.
+    separator   the bytes that follow each message
+    find_ends   if set, finds the ends of many messages at once; find_end then reads the rest
+
+    Once the framing is broken, no later message can be found. `lost` then holds the error, and the bytes from the
+    broken message on are returned as one message for each piece, so that the reader of the format reports them. After
+    NoFraming that reader would find nothing wrong: `is_unframed` then says that the bytes are not a message.
     """
 
     def __init__(
@@ -38,11 +39,11 @@ class MessageBuffer:
 
     @property
     def is_unframed(self) -> bool:
-        """Whether the bytes are no message because nothing says where they end."""
+        """Whether the bytes are not a message, because nothing says where they end."""
         return isinstance(self.lost, NoFraming)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Add bytes and take out the messages that are complete now."""
+        """Adds bytes, and returns the messages that are complete now."""
         data = self._data
         data += chunk
         messages: list[bytes] = []
@@ -72,9 +73,9 @@ class MessageBuffer:
         return messages
 
     def close(self) -> list[bytes]:
-        """What is left, as one message that is not complete; nothing if nothing is left.
+        """Returns the rest as one incomplete message; nothing if there is no rest.
 
-        Without its separator it may look complete and not be: `is_unframed` then says that it is no message.
+        Without its separator, the rest may look complete: `is_unframed` then says that it is not a message.
         """
         rest = [bytes(self._data)] if self._data else []
         if rest and self._separator and self.lost is None:

@@ -27,7 +27,7 @@ ENVELOPE_BYTES = layout(HEAD).size
 
 
 def frames(message: bytes) -> Iterator[Frame]:
-    """The one frame of a message; raises ShortData if there is no record in it."""
+    """Yields the one frame of a message; raises ShortData if it has no record."""
     if not message:
         raise ShortData("a record", "an empty message", message_offset=0)
     if message[0] != ENVELOPE:

@@ -1,4 +1,4 @@
-"""A frame: where one record's kind and body lie in its message."""
+"""A frame: the position of one record's kind and body in its message."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """One record of a message, without what surrounds it.
+    """One record of a message, without its framing.
 
     record  index in the message
     start   first byte of the record's own bytes (binary: its kind)
     stop    one past the last
-    lsn     the position in its frame, None where the framing has none
+    lsn     the LSN in its frame; None if the framing has none
     """
 
     record: int
@@ -22,11 +22,11 @@ class Frame(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A number in the framing, beside the records.
+    """A number in the framing.
 
-    name  what it is called in the path of an error
-    code  of the module struct
-    rule  what the format says of it
+    name  its name in the path of an error
+    code  its format character of the module struct
+    rule  the rule of the format
     """
 
     name: str
@@ -35,5 +35,5 @@ class Part(NamedTuple):
 
 
 def layout(parts: tuple[Part, ...]) -> Struct:
-    """The struct that reads parts of a framing that follow each other."""
+    """Returns the struct that reads consecutive parts of a framing."""
     return Struct(">" + "".join(part.code for part in parts))

@@ -25,20 +25,20 @@ HEAD = (
     Part("length", "I", "length of LSN, kind and body, unsigned integer of 4 bytes"),
     Part("lsn", "Q", "LSN of the record, unsigned integer of 8 bytes"),
 )
-"""Before each record; not before a bare heartbeat."""
+"""The parts before each record, except a bare heartbeat."""
 
 TAIL = (
     Part("separator", "c", "'P' before another record or a zero length, 'F' at the end"),
     Part("end", "I", "a zero length, which ends the message"),
 )
-"""After each record: as much of it as is there."""
+"""The parts after each record, as far as they are present."""
 
 _LENGTH = layout(HEAD[:1])
 _HEAD = layout(HEAD)
 
 
 def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
-    """The frames of one whole message, or those from a record on.
+    """Yields the frames of a whole message, or those from a record on.
 
     at, record  where the framing of this record begins
 
@@ -65,9 +65,9 @@ def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
 
 
 def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
-    """Look for the end of the message that begins at `start` in data that may be cut anywhere.
+    """Looks for the end of the message that begins at `start`, in data that may be cut anywhere.
 
-    searched    start, or what the last call gave: a record begins there, and need not be looked at again
+    searched    start, or what the last call returned: the beginning of the first record that is not known to be whole
     returns     (True, one past the message) or (False, searched)
     Raises DecodeError where the framing is broken.
     """
@@ -87,7 +87,7 @@ def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) 
 
 
 def record(lsn: int, body: bytes) -> bytes:
-    """One framed record; body includes the kind."""
+    """Returns one framed record; body includes the kind."""
     return _HEAD.pack(8 + len(body), lsn) + body
 
 
@@ -109,7 +109,7 @@ def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
 
 
 def _after_record(data: bytes | bytearray, stop: int) -> tuple[bool, int]:
-    """(message ends, where it ends or the next record begins)."""
+    """Returns whether the message ends, and where it ends or the next record begins."""
     separator = bytes(data[stop : stop + 1])
     if separator == END:
         return True, stop + 1

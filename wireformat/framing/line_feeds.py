@@ -27,13 +27,13 @@ from .whole import frames
 __all__ = ["SEPARATOR", "find_end", "frames"]
 
 SEPARATOR = b"\n"
-"""After each record, part of none."""
+"""Follows each record, and belongs to none."""
 
 QUOTED_HEADS = (TABLE, *(line.word for line in POSTGRES))
-"""How records begin of which quotes tell the end."""
+"""The beginnings of records whose end can be found by their quotes."""
 
 HEADS = (*QUOTED_HEADS, MESSAGE, STREAMED)
-"""How all records begin."""
+"""The beginnings of all records."""
 
 _LF, _QUOTES = 0x0A, b"'\""
 _HEAD_BYTES = max(map(len, HEADS))
@@ -43,14 +43,14 @@ _OUTSIDE = re.compile(_UP_TO)
 """Up to a line feed or to a quote that is not closed. A doubled quote ends one quoted part and begins another. The
 number bounds what the search keeps to go back to."""
 _WHOLE = re.compile(b"(?:" + b"|".join(map(re.escape, QUOTED_HEADS)) + b")" + _UP_TO + rb"\n")
-"""Nearly every record at once."""
+"""Matches nearly every record as a whole."""
 
 
 def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
-    """Look for the end of the record that begins at `start`, and its line feed, in data that may be cut anywhere.
+    """Looks for the line feed after the record that begins at `start`, in data that may be cut anywhere.
 
-    searched    start, or what the last call gave: a place outside of quotes, or the quote that was not closed
-    seen        one past the bytes that the last call was given: a quote that was not closed is not in them
+    searched    start, or what the last call returned: a byte outside of quotes, or the quote that was not closed
+    seen        one past the bytes of the last call, in which an open quote was not closed
     returns     (True, one past the line feed) or (False, searched)
     Raises NoFraming where no record begins, where nothing tells its end, and where it is longer than RECORD_BYTES.
     """
@@ -74,7 +74,7 @@ def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) 
 
 
 def _quoted_end(data: bytes | bytearray, at: int, seen: int) -> tuple[int | None, int]:
-    """The first line feed outside of quotes, and how far it looked."""
+    """Returns the first line feed outside of quotes, and how far it looked."""
     while at < len(data):
         if data[at] == _LF:
             return at, at
@@ -89,7 +89,7 @@ def _quoted_end(data: bytes | bytearray, at: int, seen: int) -> tuple[int | None
 
 
 def _message_end(data: bytes | bytearray, start: int) -> int | None:
-    """The line feed after a message; None where more bytes must come to tell."""
+    """Returns the line feed after a message; None if more bytes are needed to tell."""
     end: int | None = None
     for place in _places(CONTENT, data, start):
         if end is not None and place.start() >= end:
@@ -107,7 +107,7 @@ def _message_end(data: bytes | bytearray, start: int) -> int | None:
 
 
 def _streamed_end(data: bytes | bytearray, start: int) -> int | None:
-    """The line feed after a streamed message; None where more bytes must come to tell."""
+    """Returns the line feed after a streamed message; None if more bytes are needed to tell."""
     for place in _places(SIZE, data, start):
         if place.end() == len(data):
             return None
@@ -119,7 +119,7 @@ def _streamed_end(data: bytes | bytearray, start: int) -> int | None:
 
 
 def _places(pattern: re.Pattern[bytes], data: bytes | bytearray, start: int) -> Iterator[re.Match[bytes]]:
-    """The places where the prefix of the message may end: before what begins another record, and before the limit."""
+    """Yields the positions where the prefix of the message may end: before another record, and before the limit."""
     checked = start
     for place in pattern.finditer(data, start, start + PREFIX_BYTES):
         if _NEXT.search(data, checked, place.start()):
@@ -129,7 +129,7 @@ def _places(pattern: re.Pattern[bytes], data: bytes | bytearray, start: int) -> 
 
 
 def _is_over(data: bytes | bytearray, start: int) -> bool:
-    """Whether no later place can be one where the prefix ends."""
+    """Whether the prefix cannot end at a later position."""
     return len(data) >= start + PREFIX_BYTES or _NEXT.search(data, start) is not None
 
 

@@ -18,7 +18,7 @@ from .buffer import NoFraming
 from .frames import Frame, Part, layout
 
 FIRST_LETTER = 0x42
-"""`B` of BEGIN: the first byte of a text is this or more."""
+"""`B` of BEGIN: no text begins with a lower byte."""
 LEAST_RECORD_BYTES = 8  # the LSN
 END = bytes(4)
 
@@ -36,12 +36,12 @@ _HEAD = layout(HEAD)
 
 
 def is_batched(message: bytes | bytearray, start: int = 0) -> bool:
-    """Whether the message that begins there is batched, by its first byte."""
+    """Whether the message that begins there is batched, which its first byte tells."""
     return start < len(message) and message[start] < FIRST_LETTER
 
 
 def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
-    """The frames of one whole message, or those from a record on.
+    """Yields the frames of a whole message, or those from a record on.
 
     at, record  where the framing of this record begins
 
@@ -64,9 +64,9 @@ def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
 
 
 def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
-    """Look for the end of the message that begins at `start` in data that may be cut anywhere.
+    """Looks for the end of the message that begins at `start`, in data that may be cut anywhere.
 
-    searched    start, or what the last call gave: a record begins there, and need not be looked at again
+    searched    start, or what the last call returned: the beginning of the first record that is not known to be whole
     returns     (True, one past the message) or (False, searched)
     Raises DecodeError where the framing is broken, NoFraming where there is none.
     """
@@ -88,12 +88,12 @@ def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) 
 
 
 def record(lsn: int, text: bytes) -> bytes:
-    """One framed record."""
+    """Returns one framed record."""
     return _HEAD.pack(8 + len(text), lsn) + text
 
 
 def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
-    """The length of the record there; 0 at the end of the message."""
+    """Returns the length of the record there; 0 at the end of the message."""
     left = len(data) - at
     if left < 4:
         raise ShortData(

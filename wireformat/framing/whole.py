@@ -1,4 +1,4 @@
-"""The framing of the serial plugins: none. A message is a record, and only its carrier knows where it ends."""
+"""The framing of the serial plugins: none. A message is one record, and only its carrier knows where it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .frames import Frame
 
 
 def frames(message: bytes) -> Iterator[Frame]:
-    """The one frame of a message; raises ShortData if it is empty."""
+    """Yields the one frame of a message; raises ShortData if it is empty."""
     if not message:
         raise ShortData("a record", "an empty message", message_offset=0)
     yield Frame(0, 0, len(message), None)

@@ -1,4 +1,4 @@
-"""A position in a record: what it expects to see, how quotes are scanned, and where an error is."""
+"""A position in a record: reads expected bytes and quoted texts, and locates errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..tracing import Trace
 
 
 class Cursor:
-    """A position in data[start:stop] that moves forward.
+    """A position in data[start:stop], which moves forward.
 
     encoding, errors    as for bytes.decode
     shows               whether errors may show the bytes there; not where they may be part of a cell's value
@@ -50,7 +50,7 @@ class Cursor:
         return self.data.startswith(token, self.at, self.stop)
 
     def skip(self, token: bytes) -> bool:
-        """Step over these bytes if they follow."""
+        """Steps over these bytes if they follow; returns whether they did."""
         if not self.data.startswith(token, self.at, self.stop):
             return False
         self.at += len(token)
@@ -59,7 +59,7 @@ class Cursor:
         return True
 
     def expect(self, token: bytes, path: str) -> None:
-        """Step over these bytes; raises DecodeError if others follow."""
+        """Steps over these bytes; raises DecodeError if others follow."""
         if not self.skip(token):
             self.fail(repr(token.decode("ascii")), path)
 
@@ -69,7 +69,7 @@ class Cursor:
             raise TrailingBytes(expected, counted(self.stop - self.at, "more byte"), **self.where(path))
 
     def quoted(self, quote: bytes, path: str) -> bytes:
-        """Returns the bytes between this quote and the next single one, doubled ones undone; raises ShortData."""
+        """Returns the bytes between this quote and the closing one, with doubled quotes undone; raises ShortData."""
         data, start = self.data, self.at + 1
         end = data.find(quote, start, self.stop)
         twice = quote * 2
@@ -84,36 +84,36 @@ class Cursor:
         return raw.replace(twice, quote) if doubled else raw
 
     def text(self, raw: bytes, at: int, path: str) -> str:
-        """Bytes of the record as text; `at` is where they begin. Raises BadText."""
+        """Returns bytes of the record as text; `at` is where they begin. Raises BadText."""
         text = decode_text(raw, self.encoding, self.errors, message_offset=at, path=path)
         if self.trace is not None and not self.trace.covers(at) and self.data.startswith(raw, at, self.stop):
             self.trace.note(at, at + len(raw), path, "text", text)
         return text
 
     def note(self, start: int, path: str, rule: str, value: Any = None) -> None:
-        """Note the bytes from `start` to here in the trace, if there is one."""
+        """Notes the bytes from `start` to here in the trace, if there is one."""
         if self.trace is not None:
             self.trace.note(start, self.at, path, rule, value)
 
     def rest(self, path: str) -> str:
-        """All that follows, as text."""
+        """Returns the rest as text."""
         start, self.at = self.at, self.stop
         if self.trace is not None:
             self.trace.note(start, self.stop, path, "all that follows")
         return self.text(self.data[start : self.stop], start, path)
 
     def fail(self, expected: str, path: str, *, at: int | None = None, kind: type[DecodeError] = BadTag) -> NoReturn:
-        """Raise an error about this place, or another."""
+        """Raises an error about the byte at the cursor, or at another position."""
         where = self.where(path, at)
         if where["message_offset"] >= self.stop:
             raise ShortData(expected, f"the end of the {self.whole}", **where)
         raise kind(expected, "other bytes", **where)
 
     def where(self, path: str, at: int | None = None) -> dict[str, Any]:
-        """The facts about a place for an error."""
-        place = self.at if at is None else at
-        spot = self.data[place : self.stop][:SPOT_BYTES] if self.shows else b""
-        return {"message_offset": place, "path": path, "spot": spot}
+        """Returns the facts that an error has of a position."""
+        position = self.at if at is None else at
+        spot = self.data[position : self.stop][:SPOT_BYTES] if self.shows else b""
+        return {"message_offset": position, "path": path, "spot": spot}
 
 
 def decode_text(raw: bytes, encoding: str, errors: str, **where: Any) -> str:

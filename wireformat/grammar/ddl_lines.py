@@ -70,7 +70,7 @@ OBJECTS = {b'{"TDDL"': "sql", b'{"JDDL"': "content"}
 
 
 def read_ddl_line(cursor: Cursor, line: DdlLine, lsn: int | None) -> Ddl:
-    """The event of a record in one of openGauss's lines; an LSN in it goes before the frame's. Raises DecodeError."""
+    """Returns the event of one of openGauss's lines. An LSN in it replaces that of the frame. Raises DecodeError."""
     fields = {"lsn": lsn} | read_parts(cursor, line.parts)
     cursor.expect(line.content, "content")
     data, start, stop = cursor.data, cursor.at, cursor.stop
@@ -98,7 +98,7 @@ def read_ddl_line(cursor: Cursor, line: DdlLine, lsn: int | None) -> Ddl:
 
 
 def read_ddl_object(cursor: Cursor, lsn: int | None) -> Ddl:
-    """The event of a record that is one of GaussDB's objects; raises DecodeError."""
+    """Returns the event of one of GaussDB's objects; raises DecodeError."""
     cursor.expect(b"{", "record")
     key, _ = read_string(cursor, "key")
     skip_space(cursor)
@@ -127,9 +127,9 @@ def read_ddl_object(cursor: Cursor, lsn: int | None) -> Ddl:
 
 
 def write_ddl_line(event: Ddl, line: DdlLine, encoding: str) -> bytes:
-    """The record of a DDL; without a prefix it is one of GaussDB's objects. Raises EncodeError.
+    """Returns the record of a DDL; without a prefix it is one of GaussDB's objects. Raises EncodeError.
 
-    The size is counted anew, since it is one of bytes in this encoding.
+    The size is computed, because it counts bytes in this encoding.
     """
     if event.prefix is None:
         return _write_object(event, encoding)
@@ -159,7 +159,7 @@ def _write_object(event: Ddl, encoding: str) -> bytes:
 
 
 def _check_json(content: bytes, start: int) -> None:
-    """Raises BadValue if the bytes are no JSON object. As latin-1 each byte is a character, so places are right."""
+    """Raises BadValue if the bytes are not a JSON object. In latin-1 a byte is a character, so positions are right."""
     text = content.decode("latin-1")
     try:
         json.loads(text, parse_int=str, parse_float=str)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def skip_space(cursor: Cursor) -> None:
-    """Step over blanks."""
+    """Steps over blanks."""
     start = cursor.at
     match = _SPACE.match(cursor.data, start, cursor.stop)
     cursor.at = match.end() if match else start
@@ -40,7 +40,7 @@ def skip_space(cursor: Cursor) -> None:
 
 
 def read_comma(cursor: Cursor, end: bytes, path: str) -> bool:
-    """Step over a comma, or over what ends the list: whether it was a comma. Raises DecodeError."""
+    """Steps over a comma or the end of the list; returns whether it was a comma. Raises DecodeError."""
     skip_space(cursor)
     if cursor.skip(b","):
         skip_space(cursor)
@@ -51,7 +51,7 @@ def read_comma(cursor: Cursor, end: bytes, path: str) -> bool:
 
 
 def read_string(cursor: Cursor, path: str) -> JsonString:
-    """The string at the cursor; raises DecodeError.
+    """Returns the string at the cursor; raises DecodeError.
 
     An escape for a character of 0x80 and up becomes its bytes in the encoding of the cursor.
     """
@@ -76,7 +76,7 @@ def read_string(cursor: Cursor, path: str) -> JsonString:
 
 
 def read_within(cursor: Cursor, string: JsonString, read: Callable[[Cursor], T]) -> T:
-    """What a function reads of a string's content; errors say the place in the message."""
+    """Returns what a function reads from a string's content. Errors have the position in the message."""
     raw, start = string
     inner = Cursor(raw, 0, len(raw), cursor.encoding, cursor.errors, whole="string")
     inner.shows = cursor.shows
@@ -91,7 +91,7 @@ def read_within(cursor: Cursor, string: JsonString, read: Callable[[Cursor], T])
 
 
 def write_string(raw: bytes) -> bytes:
-    """Bytes as a string with the escapes that servers write."""
+    """Returns bytes as a JSON string with the escapes that servers write."""
     return b'"' + _replaced(_TO_ESCAPE, lambda match: _WRITTEN[match[0]], raw) + b'"'
 
 
@@ -109,7 +109,7 @@ def _replaced(pattern: re.Pattern[bytes], replace: Callable[[re.Match[bytes]], b
 
 
 def _backslashes(data: bytes, start: int, end: int) -> int:
-    """How many backslashes stand in a row before `end`."""
+    """Returns the number of consecutive backslashes before `end`."""
     at = end
     while at > start and data[at - 1] == _BACKSLASH:
         at -= 1

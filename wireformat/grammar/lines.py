@@ -81,11 +81,11 @@ class Line(NamedTuple):
 
     @property
     def required(self) -> frozenset[str]:
-        """The fields that it cannot be without."""
+        """The fields that must be present."""
         return frozenset(part.field for part in self.parts if part.required)
 
     def says(self, event: Event) -> bool:
-        """Whether the event is one of those that this line is for."""
+        """Whether this line can be that of the event."""
         return type(event) is self.event and all(getattr(event, name) == value for name, value in self.fixed)
 
 
@@ -125,7 +125,7 @@ UNSIGNED_32 = Value(re.compile(rb"[0-9]{1,10}"), "a number of 32 bits", *_intege
 SIGNED = Value(re.compile(rb"-?[0-9]{1,10}"), "a signed number of 32 bits", *_integer(-(1 << 31), (1 << 31) - 1))
 LSN = Value(re.compile(rb"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}"), "an LSN, as 0/CFE5C80", lsn_value, lsn_text)
 TEXT = Value(re.compile(rb""), "text", str, _text)
-"""Ends at the last place of what closes it, or at the mark of a later part, or with the line."""
+"""Ends at the last occurrence of what closes it, at the mark of a later part, or with the line."""
 
 GID = Value(
     re.compile(rb"'[^'\\]*(?:''[^'\\]*)*'(?!')|E'[^'\\]*(?:(?:''|\\\\)[^'\\]*)*'(?!')"),
@@ -199,11 +199,11 @@ PREPARED_KINDS = ("PREPARE", "STREAM_PREPARE")
 """The kinds whose lines have the time of the PREPARE."""
 
 POSTGRES_SCANNED = tuple(line for line in POSTGRES if not line.fixed)
-"""Those that a scan reads."""
+"""The lines that a scan reads."""
 
 
 def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
-    """The first line whose word is at the cursor, with a blank or nothing after it; the cursor is then after it."""
+    """Returns the first line whose word is at the cursor, with a blank or nothing after it, and steps over the word."""
     for line in lines:
         end = cursor.at + len(line.word)
         if end < cursor.stop and cursor.data[end] != _BLANK:
@@ -217,9 +217,9 @@ def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
 
 
 def read_parts(cursor: Cursor, parts: tuple[LinePart, ...]) -> dict[str, Any]:
-    """The fields of a line, read from the cursor on; raises DecodeError where a required one is not there."""
+    """Returns the fields of a line, read from the cursor on; raises DecodeError if a required one is missing."""
     fields: dict[str, Any] = {}
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         mark = _mark(cursor, part)
         if mark is None:
             if part.required:
@@ -227,7 +227,7 @@ def read_parts(cursor: Cursor, parts: tuple[LinePart, ...]) -> dict[str, Any]:
             continue
         cursor.at += len(mark)
         start = cursor.at
-        raw = _raw(cursor, part, parts[place + 1 :])
+        raw = _raw(cursor, part, parts[index + 1 :])
         text = cursor.text(part.value.unquote(raw), start, part.field)
         try:
             value = fields[part.field] = part.value.read(text)
@@ -242,7 +242,7 @@ def read_parts(cursor: Cursor, parts: tuple[LinePart, ...]) -> dict[str, Any]:
 
 
 def read_line(cursor: Cursor, line: Line) -> dict[str, Any]:
-    """The fields of a line to its end; raises DecodeError."""
+    """Returns the fields of a line up to its end; raises DecodeError."""
     fields = dict(line.fixed) | read_parts(cursor, line.parts)
     if not cursor.ended:
         left = [part for part in line.parts if part.field not in fields]
@@ -252,7 +252,7 @@ def read_line(cursor: Cursor, line: Line) -> dict[str, Any]:
 
 
 def write_parts(parts: tuple[LinePart, ...], fields: dict[str, Any], encoding: str) -> bytes:
-    """The parts that the fields have, in the order of the table; raises EncodeError."""
+    """Returns the parts of the line with these fields, in the order of the table; raises EncodeError."""
     written = []
     for part in parts:
         value = fields.get(part.field)
@@ -267,7 +267,7 @@ def write_parts(parts: tuple[LinePart, ...], fields: dict[str, Any], encoding: s
 
 
 def _mark(cursor: Cursor, part: LinePart) -> bytes | None:
-    """The mark of this part, if it follows with a value after it."""
+    """Returns the mark of this part, if it follows with a value after it."""
     for mark in (part.before, *part.also):
         end = cursor.at + len(mark)
         follows = cursor.data[cursor.at : min(end, cursor.stop)].lower() == mark.lower()
@@ -277,7 +277,7 @@ def _mark(cursor: Cursor, part: LinePart) -> bytes | None:
 
 
 def _raw(cursor: Cursor, part: LinePart, later: tuple[LinePart, ...]) -> bytes:
-    """The bytes of the value after the mark; the cursor is then after it and what closes it."""
+    """Returns the bytes of the value after the mark, and steps over them and what closes them."""
     start = cursor.at
     if part.value is not TEXT:
         match = part.value.pattern.match(cursor.data, start, cursor.stop)
@@ -289,7 +289,7 @@ def _raw(cursor: Cursor, part: LinePart, later: tuple[LinePart, ...]) -> bytes:
             cursor.fail(f"{part.after.decode()!r} to close the text", part.field, at=cursor.stop)
     else:
         found = [cursor.data.find(next_part.before, start, cursor.stop) for next_part in later]
-        end = min((place for place in found if place >= 0), default=cursor.stop)
+        end = min((at for at in found if at >= 0), default=cursor.stop)
     cursor.at = end + len(part.after)
     return cursor.data[start:end]
 

@@ -63,7 +63,7 @@ def _literal(cursor: Cursor, start: int) -> tuple[Value, str]:
 
 
 def encoded(text: object, path: str, encoding: str) -> bytes:
-    """Text in the encoding; raises EncodeError for what is none, or has no bytes there."""
+    """Returns a text in the encoding; raises EncodeError for anything else, and if the encoding lacks a character."""
     if not isinstance(text, str):
         raise EncodeError(f"{path}: expected a str, got {type(text).__name__}")
     try:
@@ -103,7 +103,7 @@ WRITERS: dict[str, LiteralWriter] = {
     LITERAL_TYPES + "boolean": _boolean,
     LITERAL_TYPES + "bits": _bits,
 }
-"""How values of a type are written, by its exact name; all others are strings, domains over these types too."""
+"""Writers of values, by the exact name of the type. Values of other types, also of domains over these, are strings."""
 
 
 def write_literal(value: Value, type: str, encoding: str, writers: Mapping[str, LiteralWriter] = WRITERS) -> bytes:

@@ -30,29 +30,29 @@ _FLAGS = {b"0 prefix: ": False, b"1 prefix: ": True}
 def read_message(cursor: Cursor, lsn: int | None) -> Message:
     """The event of a record that begins with MESSAGE; raises DecodeError.
 
-    The content is bytes where it is no text in the encoding: it may be anything.
+    The content is bytes if it is not valid text in the encoding.
     """
     cursor.expect(MESSAGE, "record")
     flag = next((flag for flag in _FLAGS if cursor.skip(flag)), None)
     if flag is None:
         cursor.fail("'0 prefix: ' or '1 prefix: '", "transactional")
     start, stop = cursor.at, cursor.stop
-    places = [place for place in CONTENT.finditer(cursor.data, start, stop) if place.end() + int(place[1]) == stop]
-    if len(places) != 1:
-        got = f"{len(places)} of them" if places else "none"
+    sizes = [size for size in CONTENT.finditer(cursor.data, start, stop) if size.end() + int(size[1]) == stop]
+    if len(sizes) != 1:
+        got = f"{len(sizes)} of them" if sizes else "none"
         raise BadValue(
             "one place where ', sz: ' and ' content:' hold the number of bytes that follow", got, **cursor.where("size")
         )
-    (place,) = places
-    _note_prefix(cursor, place)
-    prefix = cursor.text(cursor.data[start : place.start()], start, "prefix")
-    raw = cursor.data[place.end() : stop]
+    (size,) = sizes
+    _note_prefix(cursor, size)
+    prefix = cursor.text(cursor.data[start : size.start()], start, "prefix")
+    raw = cursor.data[size.end() : stop]
     try:
         content: str | bytes = raw.decode(cursor.encoding)
     except UnicodeDecodeError:
         content = raw
     if cursor.trace is not None:
-        cursor.trace.note(place.end(), stop, "content", "as many bytes as the size says", content)
+        cursor.trace.note(size.end(), stop, "content", "as many bytes as the size says", content)
     return Message(lsn=lsn, transactional=_FLAGS[flag], prefix=prefix, content=content)
 
 
@@ -61,25 +61,25 @@ def read_streamed_message(cursor: Cursor, lsn: int | None) -> Message:
     cursor.expect(STREAMED, "record")
     start = cursor.at
     at = max(cursor.data.rfind(b", sz: ", start, cursor.stop), start)
-    place = SIZE.fullmatch(cursor.data, at, cursor.stop)
-    if place is None:
+    size = SIZE.fullmatch(cursor.data, at, cursor.stop)
+    if size is None:
         cursor.fail("', sz: ' and a number at the end of the record", "size", at=at, kind=BadValue)
-    _note_prefix(cursor, place)
+    _note_prefix(cursor, size)
     prefix = cursor.text(cursor.data[start:at], start, "prefix")
-    return Message(lsn=lsn, transactional=True, prefix=prefix, size=int(place[1]))
+    return Message(lsn=lsn, transactional=True, prefix=prefix, size=int(size[1]))
 
 
-def _note_prefix(cursor: Cursor, place: re.Match[bytes]) -> None:
-    """Note the prefix, and what follows it up to the end of the match, from the cursor on."""
+def _note_prefix(cursor: Cursor, size: re.Match[bytes]) -> None:
+    """Notes the prefix, and what follows it up to the end of the match, from the cursor on."""
     if cursor.trace is None:
         return
     note, data = cursor.trace.note, cursor.data
-    start, stop = place.span(1)
-    prefix = data[cursor.at : place.start()].decode(cursor.encoding, "replace")
-    note(cursor.at, place.start(), "prefix", "text up to the size that fits", prefix)
-    note(place.start(), start, "size", repr(data[place.start() : start].decode("ascii")))
-    note(start, stop, "size", "how many bytes the content has, in digits", int(place[1]))
-    note(stop, place.end(), "content", repr(data[stop : place.end()].decode("ascii")))
+    start, stop = size.span(1)
+    prefix = data[cursor.at : size.start()].decode(cursor.encoding, "replace")
+    note(cursor.at, size.start(), "prefix", "text up to the size that fits", prefix)
+    note(size.start(), start, "size", repr(data[size.start() : start].decode("ascii")))
+    note(start, stop, "size", "how many bytes the content has, in digits", int(size[1]))
+    note(stop, size.end(), "content", repr(data[stop : size.end()].decode("ascii")))
 
 
 def write_message(event: Message, encoding: str) -> bytes:

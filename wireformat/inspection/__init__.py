@@ -40,7 +40,7 @@ class Inspection:
 
     @property
     def errors(self) -> list[DecodeError]:
-        """What is wrong, in the order of the records."""
+        """The errors, in the order of the records."""
         return [record.error for record in self.records if record.error is not None]
 
     def __str__(self) -> str:

@@ -28,13 +28,13 @@ MOST_BYTES = 1 << 16
 class Listed(NamedTuple):
     """A record in the list.
 
-    message, place  the message in the file, the record in the message
-    size            bytes, with its framing
-    kind, table     what it is, and of which table
+    message, record   the index of its message in the file, and its own in the message
+    size              its bytes, with its framing
+    kind, table       what it is, and of which table
     """
 
     message: int
-    place: int
+    record: int
     size: int
     kind: str
     table: str
@@ -57,7 +57,7 @@ def page(title: str, note: str, listed: Sequence[Listed], chosen: Sequence[Recor
     """Returns the page as HTML."""
     kinds, tables, rules = Numbers(), Numbers(), Numbers()
     data = {
-        "records": [[item.message, item.place, item.size, kinds[item.kind], tables[item.table]] for item in listed],
+        "records": [[item.message, item.record, item.size, kinds[item.kind], tables[item.table]] for item in listed],
         "trees": {str(item.number): _tree(item, rules) for item in chosen},
         "kinds": kinds.names,
         "tables": tables.names,
@@ -82,7 +82,7 @@ def page(title: str, note: str, listed: Sequence[Listed], chosen: Sequence[Recor
 
 
 class Numbers:
-    """Texts, each with a number: a page says each once."""
+    """Numbers of texts: a page contains each text once."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

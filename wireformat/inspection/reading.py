@@ -24,7 +24,7 @@ GROUP_RULE = "the fields below"
 UNNAMED_RULE = "bytes that no rule names"
 
 STREAMED_XID = 0
-"""Stands for the transaction of a streamed block whose beginning was not given."""
+"""The xid of a streamed block whose beginning was not given."""
 
 
 class Slice(NamedTuple):
@@ -97,7 +97,7 @@ class RecordReader:
                 self._read(message, piece.frame)
 
     def event(self, message: bytes, frame: Frame) -> tuple[Event, DecodeError | None, Trace]:
-        """The event of a record, a CORRUPT one with its error if it cannot be read, and what was noted."""
+        """Returns the event of a record, which is CORRUPT if it cannot be read, its error, and what was noted."""
         read = self._read(message, frame)
         relations = self.format.relations
         if read[1] is None or relations is None or relations.block is not None or _is_whole(read[2], frame):
@@ -117,7 +117,7 @@ class RecordReader:
                 return Corrupt(lsn=frame.lsn, raw=raw, error=str(error)), error, trace
 
     def outline(self, message: bytes, piece: Slice) -> tuple[Event, DecodeError | None]:
-        """What a record is, and what is wrong with it: the value and the error of its tree, in a third of the time."""
+        """Returns the value and the error of a record's tree, in a third of the time."""
         if piece.frame is None:
             error = piece.error or DecodeError("a record", "none")
             return Corrupt(raw=message[piece.start : piece.stop], error=str(error)), error
@@ -127,7 +127,7 @@ class RecordReader:
             return self.event(message, piece.frame)[:2]
 
     def node(self, message: bytes, piece: Slice, index: int) -> Node:
-        """The tree of a record."""
+        """Returns the tree of a record."""
         path = f"records[{index}]"
         if piece.frame is None:
             error = piece.error or DecodeError("a record", "none")
@@ -145,7 +145,7 @@ class RecordReader:
 
 
 class _Part(NamedTuple):
-    """A note, and what is wrong with its bytes."""
+    """A note, and the error in its bytes."""
 
     start: int
     stop: int

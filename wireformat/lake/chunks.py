@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from ..stream.capture_position import CapturePosition
 from .delta import DeltaFolder, commit_properties
 from .lake import Lake, attempt_of, publish_files
 from .manifest import Manifest
 from .options import LakeOptions
-from .write import RESULT, TableFiles
+from .result import TableFiles
 
 
 @dataclass(frozen=True)
@@ -113,23 +111,3 @@ def discard(lake: Lake, tables: Iterable[TableFiles]) -> None:
     for table in tables:
         for file in table.files:
             lake.store.delete(file.unfinished)
-
-
-def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: int, unread: int = 0) -> pa.Table:
-    """Returns what was written, as `Capture.write` does; unread are records that rejects have taken."""
-    rows: list[dict[str, Any]] = [
-        {
-            "table_schema": table.name[0],
-            "table_name": table.name[1],
-            "folder": lake.store.path(table.table.folder),
-            "rows": table.rows,
-            "files": len(table.files),
-            "open": 0,
-            "dropped": table.dropped,
-            "corrupt": table.corrupt,
-        }
-        for table in tables
-    ]
-    if left_open or dropped or unread:
-        rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
-    return pa.Table.from_pylist(rows, RESULT)

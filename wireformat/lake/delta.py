@@ -161,14 +161,30 @@ class DeltaFolder:
         """The columns of the table; None if it is not there."""
         return None if self.table is None else pa.schema(self.table.schema().to_arrow())
 
+    @property
+    def row_columns(self) -> set[str]:
+        """The columns of the table that its rows were written with: not those that a write added before it stopped."""
+        import deltalake
+
+        assert self.table is not None, "the table is there"
+        last = version = self.table.version()
+        while (commit := self._commit(version)) is not None and POSITION.encode() not in commit:
+            version -= 1
+        table = self.table
+        if commit is not None and version < last:
+            table = deltalake.DeltaTable(self._uri, version, storage_options=self._options)
+        return {field.name for field in table.schema().fields}
+
     def evolve(self, schema: pa.Schema) -> None:
         """Adds the columns that the table does not have, in a commit without rows."""
         if self.table is None or not _adds(schema, self.schema):
             return
         import deltalake
 
+        # deltalake refuses metadata of a column that changes, such as its SQL type
+        plain = pa.schema([pa.field(field.name, field.type) for field in schema])
         with self.errors():
-            deltalake.write_deltalake(self.table, schema.empty_table(), mode="append", schema_mode="merge")
+            deltalake.write_deltalake(self.table, plain.empty_table(), mode="append", schema_mode="merge")
             self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
 
     def empty(self) -> None:

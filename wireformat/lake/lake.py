@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.typed_tables.versions import TableVersions
-from ..errors import BadRows, OptionError
+from ..errors import BadRows, LakeConflict, OptionError, counted
 from ..options.checks import shown
 from ..options.table_names import ALL_TABLES, one_table, written
 from ..stream.capture_position import CapturePosition
@@ -140,13 +140,16 @@ class Lake:
                 yield path
 
     def check_alone(self) -> None:
-        """Raises OptionError if another process, or another attempt to make this write, has written since."""
+        """Raises LakeConflict if another process, or another attempt to make this write, has written since."""
         there = read_manifest(self.store)
-        if (0 if there is None else there.writes) != self.manifest.writes:
+        writes = 0 if there is None else there.writes
+        if writes != self.manifest.writes:
             if self._attempt:  # the files of the other one have other names
                 self._discard_files()
-            raise OptionError(
-                "option folder: another process has written to this lake at the same time; write again, one by one"
+            had = counted(self.manifest.writes, "write")
+            raise LakeConflict(
+                f"expected the lake {self.store.path('')} to have {had}, as when this one began, got {writes}: another "
+                "process wrote to it at the same time; let one process write at a time, and write again"
             )
 
     def commit(self, position: CapturePosition) -> None:
@@ -251,11 +254,12 @@ class TableFolder:
         self.table = StoredTable(folder_of(name)) if there is None else there
         columns = [field.name for field in typed.field("_old").type]
         about = [field.name for field in typed if field.name not in columns]
-        self.table.columns = stored_names(columns, self.table.columns, about)
-        self.table.types |= types
         self._partition = lake.partition_of(name)
         if self._partition is not None:
-            _check_partition(name, self._partition, columns, about, lake.state)
+            _check_partition(name, self._partition, typed.field("_old").type, lake.state)
+        others = [*about, COMMIT_DATE] if self._partition == COMMIT_DATE else about
+        self.table.columns = stored_names(columns, self.table.columns, others)
+        self.table.types |= types
         partitions = [] if self._partition is None else [self.table.columns.get(self._partition, self._partition)]
         self._partition_name = next(iter(partitions), None)
         self.delta: DeltaFolder | None = None
@@ -285,20 +289,40 @@ class TableFolder:
         return found
 
     def stored_rows(self, typed: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns typed rows as they are stored; raises BadRows for a value that no Delta partition can have."""
+        """Returns typed rows as they are stored; raises BadRows for a value that no partition can have."""
         rows = self.stored.stored(typed)
-        if self.delta is not None and self._partition_name in rows.schema.names:
+        if self._partition_name in rows.schema.names:
             values = rows[self._partition_name]
-            is_text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
-            if is_text and pc.min(pc.binary_length(values)).as_py() == 0:
-                raise BadRows(
-                    f"no empty text in column {self._partition}, by which the table is partitioned",
-                    "one",
-                    table=written(self.name),
-                    hint="Delta reads an empty text in a partition as NULL: pass another column as partition_by, or "
-                    "write format='parquet'",
-                )
+            if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+                self._check_partition_texts(values)
         return rows
+
+    def _check_partition_texts(self, values: pa.Array) -> None:
+        expected, got, hint = "", "one", ""
+        try:
+            texts = pc.cast(values, pa.string())
+        except pa.ArrowInvalid:
+            expected, got, hint = "text in UTF-8", "other bytes", "pass another column as partition_by"
+        else:
+            if self.delta is not None and pc.min(pc.binary_length(texts)).as_py() == 0:
+                expected = "no empty text"
+                hint = (
+                    "Delta reads an empty text in a partition as NULL: pass another column as partition_by, or write "
+                    "format='parquet'"
+                )
+            elif self.delta is None and pc.any(pc.equal(texts, _NO_PARTITION)).as_py():
+                expected = f"no text {_NO_PARTITION}"
+                hint = (
+                    "readers take it for NULL in the name of a folder: pass another column as partition_by, or write "
+                    "format='delta'"
+                )
+        if expected:
+            raise BadRows(
+                f"{expected} in column {self._partition}, by which the table is partitioned",
+                got,
+                table=written(self.name),
+                hint=hint,
+            )
 
     def write(self, batch: pa.RecordBatch, most_column_chunks: int | None = None) -> None:
         """Writes stored rows. Raises OSError.
@@ -396,16 +420,17 @@ def publish_files(store: Store, table: StoredTable, files: Sequence[WrittenFile]
         store.flush_names(path)
 
 
-def _check_partition(
-    table: tuple[str, str], column: str, columns: Collection[str], about: Collection[str], state: str
-) -> None:
+def _check_partition(table: tuple[str, str], column: str, columns: pa.StructType, state: str) -> None:
     where = f"option partition_by: table {written(table)}"
+    names = [field.name for field in columns]
     if column == COMMIT_DATE:
         if state == "latest":
             raise OptionError("option partition_by: rows of state='latest' have no commit_date; name a column")
-        if column in columns:
+        if column in names:
             raise OptionError(f"{where} has a column {column!r} of its own; partition it by another one")
-    elif column not in columns:
+    elif column not in names:
         raise OptionError(
             f"{where} has no column {shown(column)}; give a mapping of table to column, or {COMMIT_DATE!r}"
         )
+    elif pa.types.is_nested(columns.field(names.index(column)).type):
+        raise OptionError(f"{where}: column {column!r} has arrays, which no partition can have; name another one")

@@ -120,7 +120,7 @@ class Manifest:
         try:
             return cls._read(fields)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise StateError(f"{where}: the manifest is damaged: expected the fields of version {VERSION}") from None
+            raise _damaged(where) from None
 
     @classmethod
     def _read(cls, fields: Any) -> Manifest:
@@ -165,6 +165,13 @@ def _checked_fields(text: str, expected: str, where: str) -> Any:
     return fields
 
 
+def _damaged(where: str) -> StateError:
+    return StateError(
+        f"{where}: the manifest is damaged: expected the fields of version {VERSION}; restore it from a copy, or write "
+        "the stream to a new folder"
+    )
+
+
 def read_manifest(store: Store) -> Manifest | None:
     """Returns the manifest of a lake; None if there is none. Raises StateError."""
     raw = store.read(PATH)
@@ -197,7 +204,7 @@ def read_files(store: Store, manifest: Manifest) -> dict[str, list[File]]:
             for folder, listed in files.items():
                 found[folder] += (File(*file) for file in listed)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise StateError(f"{where}: the manifest is damaged: expected the fields of version {VERSION}") from None
+            raise _damaged(where) from None
     for table in manifest.tables.values():
         found[table.folder] += table.files
     return found

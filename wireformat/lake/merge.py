@@ -112,42 +112,47 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
 
 
-def delta_rows(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterator[pa.RecordBatch]:
+def delta_rows(
+    delta: DeltaTable, schema: pa.Schema, oid: int | None, columns: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a Delta table as inserts, like stored changes with this schema.
 
-    oid   of the table that they are of
+    oid       of the table that they are of
+    columns   that they have
     """
-    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid)
+    new = {field.name for field in delta.schema().fields}.difference(columns)
+    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid, new)
 
 
-def check_key_columns(touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]) -> None:
-    """Raises BadRows if a Delta table has rows, but not a key column. Values that are added are not sent."""
-    names = {field.name for field in delta.schema().fields}
-    missing = [key for keys in touched.identities for key in keys if key not in names]
-    if missing and not touched.clears_table and delta.to_pyarrow_dataset().count_rows():
-        raise BadRows(
-            "rows in the lake that have the columns of the replica identity",
-            f"none with the column {missing[0]}, which was added or renamed",
-            table=written(table),
-            hint="begin a new lake with a snapshot",
-        )
-
-
-def check_columns_are_not_new(
-    added: Collection[str], touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]
+def check_columns(
+    added: Collection[str], touched: TouchedRows, delta: DeltaTable, columns: Collection[str], table: tuple[str, str]
 ) -> None:
-    """Raises BadRows if a Delta table has rows with values of a column that was dropped and added again.
+    """Raises BadRows if the values that the rows of a Delta table have in a column are not known.
 
-    added   the columns that the table got since the last write
+    Such a column is one of a key that the rows lack, or one that was dropped and added again: the stream does not send
+    the values that the rows have got in it.
+
+    added     the columns that the table got since the last write
+    columns   that the rows have
     """
-    again = [field.name for field in delta.schema().fields if field.name in added]
-    if again and not touched.clears_table and delta.to_pyarrow_dataset().count_rows():
-        raise BadRows(
-            "rows in the lake that have the columns of the table",
+    lacking = [key for keys in touched.identities for key in keys if key not in columns]
+    again = sorted(set(added).intersection(columns))
+    if not (lacking or again) or touched.clears_table or not delta.to_pyarrow_dataset().count_rows():
+        return
+    expected, got = (
+        ("the replica identity", f"none with the column {lacking[0]}, which was added or renamed")
+        if lacking
+        else (
+            "the table",
             f"rows with the column {again[0]}, which was dropped and added again: its values in them are not known",
-            table=written(table),
-            hint="begin a new lake with a snapshot",
         )
+    )
+    raise BadRows(
+        f"rows in the lake that have the columns of {expected}",
+        got,
+        table=written(table),
+        hint="begin a new lake with a snapshot",
+    )
 
 
 class MergePlan(NamedTuple):

@@ -1,24 +1,72 @@
-"""The options of a write to a lake, checked, and the write."""
+"""What a write to a lake is given: the stream of a capture, and the options, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options import TABLE_STATES, ReadOptions
 from ..options.checks import flag, one_of, shown, texts
-from ..options.table_names import canonical_patterns, one_table, written
-from ..stream.capture_position import CapturePosition
+from ..options.table_names import TableName, canonical_patterns, one_table, suggestion, written
+from ..sources.handed_rows import HandedRows
+from ..sources.identities import Identities
 from .lake import Lake, checked_manifest
-from .rejects import Rejects
 from .store import Store
-from .write import Choice, LakeInput, LakeWriter
 
-FORMATS = ("parquet", "delta")
+_FORMATS = ("parquet", "delta")
+
+
+class LakeInput(NamedTuple):
+    """What a capture hands to a lake.
+
+    format      its name
+    mode        for values that do not fit, and records that cannot be read
+    schema      of its row changes
+    listed      returns the list of its tables; before the last row of `rows`, this reads the stream once more
+    rows        reads the committed rows; with a function, which takes the rows that were read, and returns some of them
+    keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
+    identities  the replica identities that the stream states, as far as it has been read
+    schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
+    known       the versions with which the list of its tables begins: what the lake has, if this is one stream with it
+    version_before   returns the index of the version of a table before its first row; -1 if it is not known
+    dropped     returns the number of records that DROPMALFORMED left out, after the last row
+    threads     the number of threads
+    memory      how many bytes of rows wait in memory
+    """
+
+    format: str
+    mode: str
+    schema: pa.Schema
+    listed: Callable[[], pa.Table]
+    rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
+    keys: Callable[[str], list[str]]
+    identities: Identities
+    schema_of: Callable[[str], Any]
+    known: Mapping[TableName, TableVersions]
+    version_before: Callable[[TableName], int]
+    dropped: Callable[[], int]
+    threads: int
+    memory: int
+
+
+class Choice(NamedTuple):
+    """What to write.
+
+    options   its `tables` are the patterns of the tables to write
+    keys      the key columns of tables, by name; a list is that of all tables
+    schemas   schemas of tables, by name
+    is_batch  whether keys and schemas may name tables that the stream does not have yet
+    """
+
+    options: ReadOptions
+    keys: Mapping[str, Sequence[str]] | Sequence[str] | None
+    schemas: Mapping[str, Any]
+    is_batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +119,7 @@ class LakeOptions:
         if filesystem is not None and format == "delta" and storage_options is None:
             raise OptionError("option filesystem: deltalake takes a URI and storage_options, not a file system")
         return cls(
-            one_of("format", format, FORMATS),
+            one_of("format", format, _FORMATS),
             state,
             canonical_patterns(tables),
             _by_table(partition_by) if isinstance(partition_by, Mapping) else partition_by,
@@ -100,15 +148,23 @@ class LakeOptions:
         """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""
         checked_manifest(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
-    def write(self, lake: Lake, options: ReadOptions, stream: LakeInput) -> tuple[pa.Table, CapturePosition]:
-        """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""
-        rejects = None
-        if self.rejects is not None:
-            rejects = Rejects(self.rejects, self.filesystem, self.storage_options, durable=self.durable)
-        choice = Choice(options, self.keys, self.schemas, self.is_batch)
-        return LakeWriter(stream, lake, choice, rejects, stream.memory).write()
-
 
 def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a mapping with the names of tables as `written` returns them."""
     return {written(one_table(name)): value for name, value in given.items()}
+
+
+def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName], filtered: ReadOptions) -> None:
+    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there.
+
+    filtered   keeps the tables that are written: of others, it is not known whether they are there
+    """
+    there = {*tables}
+    for option, given in options.items():
+        for name in given if isinstance(given, Mapping) else ():
+            if one_table(name) not in there and filtered.keeps_table(one_table(name)):
+                wanted = written(one_table(name))
+                raise OptionError(
+                    f"option {option}: the stream has no changes of {wanted}"
+                    f"{suggestion(wanted, {*map(written, there)})}"
+                )

@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from ..errors import OptionError
+from ..errors import LakeConflict, OptionError
 from ..extras import needs
 from ..options.checks import shown
 
@@ -88,6 +88,39 @@ class Store:
     def moves(self) -> bool:
         """Whether a file can be renamed in one step. Object stores cannot, but show a file only when it is whole."""
         return self.storage_options is None and self._filesystem.type_name not in ("s3", "gcs", "abfs")
+
+    @contextmanager
+    def locked(self, *, waits: bool = False) -> Iterator[None]:
+        """Keeps other writes on this machine out of the folder; raises LakeConflict if one is under way.
+
+        waits   waits for the end of the other one instead
+
+        The system ends the lock of a process that is killed. Object stores and Windows have none.
+        """
+        if not self.is_local or os.name != "posix":
+            yield
+            return
+        import fcntl
+
+        folder = Path(self._root or "/")
+        is_new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise LakeConflict(f"another process is writing to the lake {folder}: write again later") from None
+            except OSError:
+                pass  # some file systems have no locks
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked has the file, too
+            os.close(file)
+            if is_new:
+                with suppress(OSError):  # unless something was written
+                    folder.rmdir()
 
     def path(self, path: str) -> str:
         """Returns the path in the file system."""

@@ -6,17 +6,17 @@ messages, intake      messages as Arrow arrays or in a file, received by a threa
 transaction_ends      where whole transactions end
 batches               whole transactions, by size and time; larger ones in a file
 snapshot              the rows that tables have before their changes
-slots, checks         slots of a server; what must be right before a stream starts
+slots, checks         slots of a server; what must be right before a stream starts, in a folder
 administration        a slot is checked, created, dropped
 sink                  the lake
 follower, following   a run from a slot to a lake, and its options
-progress              how far it is
+progress              how far a run has come
 """
 
 from __future__ import annotations
 
 from .administration import check, create_slot, drop_slot
-from .checks import Finding
+from .checks.findings import Finding
 from .following import follow
 from .progress import Progress
 

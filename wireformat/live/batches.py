@@ -1,4 +1,4 @@
-"""Batches of whole transactions, by size and time, out of the pieces that arrive."""
+"""Batches of whole transactions, cut by size and time from the pieces that arrive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Batch:
     count      the number of messages
     size       their bytes
     ended_us   when the last one was committed, or else sent, in microseconds since 2000; None if there is none
-    asked      whether the server has asked how far we are
+    asked      whether the server has asked for a status update
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Batch:
 class Batches:
     """Collects pieces into batches.
 
-    most_bytes    a batch is cut when it has so many bytes and a whole transaction
-    most_seconds  or when its first message has waited so long
-    memory_bytes  how many bytes wait in memory; the rest go to a temporary file
+    most_bytes    a batch is cut when it has this many bytes and a whole transaction,
+    most_seconds  or when its first message has waited this long
+    memory_bytes  the number of bytes that wait in memory; the rest go to a temporary file
     """
 
     def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
@@ -82,7 +82,7 @@ class Batches:
         return sum(map(len, self._rest)) + (0 if self._file is None or self._lsn is not None else self._file.count)
 
     def next(self, seconds: float, until: int | None = None) -> Batch | None:
-        """Returns the next batch; None if there is none within so many seconds.
+        """Returns the next batch; None if there is none within this number of seconds.
 
         until   the batch is cut as soon as this LSN has been reached
 
@@ -104,7 +104,7 @@ class Batches:
         return self._cut()
 
     def close(self) -> None:
-        """Removes what is left."""
+        """Removes the temporary file of the next batch."""
         if self._file is not None:
             self._file.close()
 

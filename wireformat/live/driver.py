@@ -16,15 +16,14 @@ from ..options.checks import one_of
 DRIVERS = ("psycopg", "gaussdb")
 
 CONNECT_SECONDS = 10
-"""How long a connection may take, where neither the connection string, its service nor PGCONNECT_TIMEOUT says it."""
+"""The time limit of a connection if neither the connection string, its service nor PGCONNECT_TIMEOUT sets one."""
 
 _SETTINGS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c client_min_messages=warning"
 """Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them; and plugins warn.
 They come after those of the user, and the last one counts."""
 
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
-"""So soon the kernel takes a server for lost that is gone without a word while an answer is waited for; unless the user
-says it."""
+"""How soon the kernel treats a server as lost that vanished while an answer is awaited, unless the user sets it."""
 
 _NO_SSLMODE = "unknown"
 """A value of sslmode that libpq refuses before it looks for the server."""
@@ -40,7 +39,7 @@ class Target(NamedTuple):
     conninfo   the connection string, with passwords
     shown      the same for messages: host, port, database and user
     secrets    texts that no message may contain
-    seconds    how long a connection may take
+    seconds    the time limit of a connection
     pq         the driver's module `pq`
     """
 
@@ -113,8 +112,8 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
 def _known(pq: Any, make_conninfo: Any, given: Mapping[str, Any]) -> dict[str, str]:
     """Returns what libpq makes of the parameters of a connection string, of its service and of the environment.
 
-    Only a connection knows it. This one ends before it looks for the server. The package gaussdb says of a service that
-    the string names nothing but its `options`.
+    Only a connection knows them. This one ends before it looks for the server. The package gaussdb tells only the
+    `options` of a service that the string names.
     """
     known = {name: str(value) for name, value in given.items()}
     attempt = pq.PGconn.connect_start(make_conninfo("", **{**known, "sslmode": _NO_SSLMODE}).encode())
@@ -151,7 +150,7 @@ def _masks(secrets: set[str]) -> tuple[str, ...]:
 
 
 def _seconds(timeout: object, hosts: str) -> float:
-    """Returns how long a connection may take; of several hosts, each may take so long. 0 is for ever."""
+    """Returns the time limit of a connection. With several hosts, each may take this long. 0 means no limit."""
     try:
         seconds = float(str(timeout)) if timeout else CONNECT_SECONDS
     except ValueError:  # libpq says what is wrong with it

@@ -1,4 +1,4 @@
-"""What a server and a reader tell each other besides the changes: keepalives and status updates.
+"""What a server and a reader exchange besides the changes: keepalives and status updates.
 
 PostgreSQL sends single fields, big-endian. Source: PostgreSQL manual, "Streaming Replication Protocol".
 
@@ -19,10 +19,10 @@ from ..errors import BadLength
 
 
 class Keepalive(NamedTuple):
-    """A sign of life of a server.
+    """A keepalive of a server.
 
-    lsn    how far it is with its log; see `Cutter` about what that means
-    asks   whether it wants an answer now
+    lsn    a position of its log; `Cutter` explains its meaning
+    asks   whether it asks for an answer now
     """
 
     lsn: int
@@ -44,7 +44,7 @@ class Feedback(NamedTuple):
     status: Callable[[int, int, int, bool], bytes]
 
     def read_keepalive(self, message: bytes) -> Keepalive:
-        """Reads a keepalive with its letter. Raises BadLength: the LSN of another layout is any number."""
+        """Reads a keepalive with its letter. Raises BadLength, since an LSN in another layout could be any number."""
         size, least = len(message), self.keepalive.size
         if size < least or (size > least and not self.may_be_longer):
             expected = f"{self.server}'s keepalive of {'at least ' if self.may_be_longer else ''}{least} bytes"
@@ -78,9 +78,9 @@ GAUSSDB = Feedback("GaussDB", struct.Struct("<cQiiq?"), True, _gaussdb_status)
 has one flag, the next one three, 33 bytes in all."""
 
 _FIRST_POSTGRES = 90400
-"""PostgreSQL decodes its log from 9.4 on; GaussDB and openGauss say that they are 9.2.4."""
+"""The first PostgreSQL that decodes its log; GaussDB and openGauss report 9.2.4."""
 
 
 def feedback_of(server_version: int) -> Feedback:
-    """Returns the layout of a server that says it has this version, as 90204 for 9.2.4."""
+    """Returns the layout of a server that reports this version, such as 90204 for 9.2.4."""
     return GAUSSDB if server_version < _FIRST_POSTGRES else POSTGRES

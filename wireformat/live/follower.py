@@ -15,7 +15,9 @@ from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
 from .blockers import FIRST_LOOK_SECONDS, LOOK_SECONDS, blocker, waits_for_slot
-from .checks import Wanted, all_findings, check_start, is_behind, raise_errors
+from .checks.every import all_findings
+from .checks.findings import Wanted, raise_errors
+from .checks.position import check_start, is_behind
 from .connection import STEADY_SECONDS, Connection, Stopped
 from .intake import Intake, SqlIntake
 from .messages import MessageFile

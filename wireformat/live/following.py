@@ -1,4 +1,4 @@
-"""`follow`: from a slot to a lake, in batches of whole transactions; the server hears what is safe in the lake."""
+"""`follow`: from a slot to a lake, in batches of whole transactions; reports to the server what is safe in the lake."""
 
 from __future__ import annotations
 
@@ -64,25 +64,25 @@ def follow(
     publication        its name, or several; needed by pgoutput
     format, state      of the lake, see `Capture.write`: parquet or delta; changes or latest (only delta)
     tables             patterns `schema.table`: only these tables
-    snapshot           a new lake begins with the rows of the tables as they are. A run that was stopped before all were
-                       copied is gone on with in any case
-    create_slot        the slot is created if it is not there, with this `plugin`
+    snapshot           a new lake begins with the existing rows of the tables. If a run was stopped before all were
+                       copied, the next run continues in any case
+    create_slot        a missing slot is created, with this `plugin`
     options            of the plugin, in place of the usual ones; those of GaussDB are checked by `Options.gaussdb`
     once               stop at the position where the server's log ended at the start
-    batch_bytes, batch_seconds   a batch is written when it is so large, or its first message has waited so long
+    batch_bytes, batch_seconds   a batch is written when it has this size, or its first message has waited this long
     idle_seconds       how often the position of an idle stream is written, so that the server can forget its log
-    memory_limit       how many bytes of a batch stay in memory, of messages that wait and of rows of a transaction; the
-                       rest go to temporary files
-    reconnect_seconds  how long a lost connection is tried again
-    retained_alarm     bytes of log that the slot may retain before progress says so
-    on_progress        is called with a `Progress` after each batch, and while nothing comes
+    memory_limit       the number of bytes of a batch that stay in memory: waiting messages, and rows of a transaction.
+                       The rest go to temporary files
+    reconnect_seconds  how long to retry after a connection is lost
+    retained_alarm     if the slot retains more bytes of log than this, progress reports it
+    on_progress        is called with a `Progress` after each batch, and while nothing arrives
     stop               when it is set, the current batch is finished; a table that is being copied begins again later
-    via                streaming, or sql: where START_REPLICATION cannot be had, SQL functions peek at the slot
+    via                streaming, or sql: if START_REPLICATION is not available, SQL functions peek at the slot
     driver             psycopg, or gaussdb for GaussDB's own authentication
     rejects            a folder for what cannot be read or does not fit, a file for each batch; see `Capture.write`
 
-    The other options are those of `Capture` and of `Capture.write`. Raises ServerError if the slot cannot go on where
-    the lake ends, OptionError, MissingExtra, OSError, and what reading raises. docs/live.md explains it.
+    The other options are those of `Capture` and of `Capture.write`. Raises ServerError if the slot cannot continue
+    where the lake ends, OptionError, MissingExtra, OSError, and what reading raises. docs/live.md explains it.
     """
     stop = stop or threading.Event()
     names = publication_names(publication)
@@ -101,7 +101,7 @@ def follow(
         storage_options=storage_options,
         mode=mode,
         is_batch=True,
-        durable=True,  # the server forgets what it hears is safe
+        durable=True,  # the server removes the log that is reported as safe
     )
     reading = {
         "mode": mode,

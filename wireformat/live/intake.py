@@ -1,6 +1,6 @@
 """A thread that receives a stream and answers the server, while the stream is written elsewhere.
 
-Where START_REPLICATION cannot be had, SQL functions peek at the slot, and advance it afterwards.
+If START_REPLICATION is not available, SQL functions peek at the slot, and advance it afterwards.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ QUIET_SECONDS = 0.01
 """A smaller piece is passed on after this time without new data."""
 
 NAP_SECONDS = 0.0003
-"""When all has been read, more gathers for so long: a server sends about 4 KB at a time, and each read costs as much as
-many messages. Three times as long, and a server that sends small transactions waits for room in its socket."""
+"""How long to let bytes gather when all have been read: a server sends about 4 KB at a time, and a read costs as much
+as many messages. With three times as long, a server that sends small transactions waits for room in its socket."""
 
 STATUS_SECONDS = 10.0
-"""How often the server hears how far we are, if there is nothing new to say. Its wal_sender_timeout is 60 s."""
+"""The time between status updates if nothing has changed. The server's wal_sender_timeout is 60 s."""
 
 END_SECONDS = 1.0
-"""How long the server may take to notice the end, with the last position; it is only a courtesy to it."""
+"""How long to wait until the server has read the last position and ended the stream, which is only a courtesy."""
 
 SILENT_SECONDS = 120.0
-"""A server that has not answered for so long is taken for lost."""
+"""A server that has not answered for this long is treated as lost."""
 
 WAITS_SECONDS, WAITS_ASKS = 10.0, 50
 """A server that asks so often in this time, and sends nothing, has no other work: it is being shut down, and waits
@@ -54,7 +54,7 @@ MOST_CHANGES = 20_000
 """Changes per peek. The server returns more if the last transaction exceeds the limit."""
 
 POLL_SECONDS = 0.5
-"""How often an idle slot is looked at."""
+"""How often an idle slot is read."""
 
 _ENVELOPE = layout(HEAD)
 
@@ -93,7 +93,7 @@ class Intake:
         return self._received
 
     def take(self, seconds: float) -> Piece | None:
-        """Returns the next piece; None if there is none within so many seconds. Raises what the thread has met."""
+        """Returns the next piece; None if none comes within this number of seconds. Raises the errors of the thread."""
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._error, timeout=max(seconds, 0))
             if self._pieces:
@@ -112,7 +112,7 @@ class Intake:
         return time.monotonic() - self._changes_at >= QUIET_END_SECONDS
 
     def confirm(self, lsn: int) -> None:
-        """Everything before this LSN is safe: the server hears it soon."""
+        """Everything before this LSN is safe: the server is told soon."""
         self._safe = max(self._safe, lsn)
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ class Intake:
                 asked = piece.asked
                 asks_heard = asks_heard + 1 if asked and not len(piece.messages) else 0
                 self._put(piece)
-                heard = time.monotonic()  # it may have waited long for room
+                heard = time.monotonic()  # it may have waited for room for a long time
             now = time.monotonic()
             if has_news:
                 heard = now
@@ -180,7 +180,7 @@ class Intake:
         connection.end(selector, END_SECONDS)
 
     def _put(self, piece: Piece) -> None:
-        """Adds a piece when there is room; tells the server meanwhile that we are there."""
+        """Adds a piece when there is room; meanwhile, sends status updates to the server."""
         size = piece.messages.nbytes
         while True:
             with self._changed:

@@ -1,4 +1,4 @@
-"""Messages of CopyData as they arrive, as Arrow arrays without an object each; and in a temporary file."""
+"""Messages of CopyData as they arrive, as Arrow arrays without a Python object for each; and in a temporary file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMN = "payload"
 _ENDED = "the messages are not read to their end"
 
 _SLICE_BYTES = 1 << 20
-"""Messages are read in slices of about this size: what a scan notes of small ones is many times as large."""
+"""Messages are read in slices of about this size: the notes of a scan about small ones are many times as large."""
 
 
 JOINED_BYTES = 4 << 20
@@ -113,7 +113,7 @@ class MessageFile:
         return pa.RecordBatchReader.from_batches(self._schema, batches()).__arrow_c_stream__(requested_schema)
 
     def end(self) -> None:
-        """No more messages are added."""
+        """Ends the file; no more messages are added."""
         self._writer.close()
         self._file.close()
 
@@ -124,5 +124,5 @@ class MessageFile:
         self._folder.cleanup()
 
     def ended_by(self, error: OSError) -> BaseException | None:
-        """Returns what `tell` has raised, if that is why reading failed: of it, Arrow only keeps a text."""
+        """Returns what `tell` has raised, if that is why reading failed: Arrow keeps only its text."""
         return self._ended_by if _ENDED in str(error) else None

@@ -1,4 +1,4 @@
-"""The output plugins of slots: the format that each sends, and the options that it is asked for."""
+"""The output plugins of slots: the format that each sends, and the options that it gets."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SQL functions do not decode in parallel."""
 
 
 class Asked(NamedTuple):
-    """What a plugin is asked for.
+    """The format and the options that a plugin is asked for.
 
-    format        that it then sends
-    options       of START_REPLICATION
+    format        the format that it then sends
+    options       the options of START_REPLICATION
     is_parallel   whether the server decodes in parallel
     """
 
@@ -52,7 +52,7 @@ confirmed_flush of a CSN-based slot is meaningless."""
 def ask(
     connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object], via: str
 ) -> Asked:
-    """Returns what a plugin is asked for.
+    """Returns what to ask of a plugin.
 
     given   options of the plugin, in place of the usual ones
 

@@ -1,4 +1,4 @@
-"""How far `follow` is: for a display, and as lines of JSON."""
+"""How far a run of `follow` has come: for a display, and as lines of JSON."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Progress:
     """How far a stream has been read and written.
 
     state           snapshot, streaming, or what is waited for
-    rows_so_far     of the table that is being copied, or of the rows that are being written; 0 if there is no such work
-    blocked_by      the transaction that the server waits for; None if there is none that it knows
+    rows_so_far     the rows copied so far of a table, or written so far of a batch; 0 if neither is being done
+    blocked_by      the transaction that the server waits for; None if none is known
     started         when it began, in seconds since 1970
     lsn             everything before it is in the lake; 0 until that is known
     server_lsn      the end of the server's log when it was last asked
@@ -35,9 +35,9 @@ class Progress:
     last_commit     when the last one was done, in seconds since 1970
     rows_per_second   of the last batch: from the end of the one before to its own
     lag_seconds     from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
-    retained_bytes  of the log that the server keeps for the slot
-    open_messages   of a transaction that has not ended
-    warnings        what the checks warn of, when it last connected
+    retained_bytes  the size of the log that the server keeps for the slot
+    open_messages   the number of messages of a transaction that has not ended
+    warnings        the warnings of the checks at the last connection
     """
 
     state: str = "connecting"
@@ -62,7 +62,7 @@ class Progress:
 
     @property
     def lag_bytes(self) -> int | None:
-        """How much of the server's log is not in the lake."""
+        """The number of bytes of the server's log that are not in the lake."""
         return None if self.server_lsn is None or not self.lsn else max(self.server_lsn - self.lsn, 0)
 
     @property

@@ -55,7 +55,7 @@ class Sink:
         return named
 
     def flush_all(self) -> None:
-        """Waits until what an earlier run has written is on the disk: it may have ended before it waited itself."""
+        """Waits until what an earlier run has written is on the disk: that run may have ended before it waited."""
         self.lake.store(self.folder).flush_all()
 
     def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
@@ -98,7 +98,7 @@ class Sink:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that a disk of ours is full, and not that of the server."""
+    """Whether an error says that a disk of this machine is full, not that of the server."""
     if isinstance(error, ServerError):
         return False
     code = getattr(error, "errno", None)

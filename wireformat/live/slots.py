@@ -1,4 +1,4 @@
-"""Slots of a server: what it says of them; they are created and dropped only when that is asked for."""
+"""The slots of a server: their facts; they are created and dropped only on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..lsn import lsn_text, lsn_value
 from .connection import Connection
 
 CLAIM_SECONDS = 5.0
-"""How long a server may take to notice that a process which has read a slot is gone."""
+"""How long a server may take to notice that the process that read a slot is gone."""
 
 _CLAIM_STEP_SECONDS = 0.1
 
@@ -78,7 +78,7 @@ class Slot(NamedTuple):
 
 
 def find_system(connection: Connection) -> System:
-    """Returns what the server says of itself."""
+    """Returns the facts about the server."""
     (recovery,) = connection.query("select pg_catalog.pg_is_in_recovery() as standby")
     is_standby = recovery["standby"] == "t"  # asked first: if it is promoted now, its timeline is said not to be known
     (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection, is_standby))
@@ -141,18 +141,18 @@ def end_on_disk(connection: Connection) -> int | None:
             "select shm_result_flush_pos::text as lsn from pg_catalog.gs_walwriter_flush_position()"
         )
     except ServerError as error:
-        if error.sqlstate not in _NOT_TO_BE_HAD:
+        if error.sqlstate not in _NOT_AVAILABLE:
             raise
         return None
     return int(row["lsn"] or 0)
 
 
-_NOT_TO_BE_HAD = ("42883", "42501")
-"""SQLSTATEs of a function that is not there, or that one may not call."""
+_NOT_AVAILABLE = ("42883", "42501")
+"""SQLSTATEs of a function that does not exist, or that the role may not call."""
 
 
 def find_slot(connection: Connection, name: str) -> Slot | None:
-    """Returns a slot; None if it is not there."""
+    """Returns a slot; None if it does not exist."""
     sql = f"select * from pg_catalog.pg_replication_slots where slot_name = {connection.literal(name)}"
     for row in connection.query(sql):
         confirmed = row.get("confirmed_flush_lsn") or row.get("confirmed_flush")
@@ -170,7 +170,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
 
 
 def create_slot(connection: Connection, name: str, plugin: str, *, failover: bool = False) -> Slot:
-    """Creates a logical slot. Raises ServerError, as if there is one of this name.
+    """Creates a logical slot. Raises ServerError, for example if there is a slot of this name.
 
     failover   standbys keep a copy of it, from PostgreSQL 17
     """
@@ -202,7 +202,7 @@ def claim(connection: Connection, name: str) -> None:
 
 
 def drop_slot(connection: Connection, name: str) -> None:
-    """Drops a slot: what it keeps is gone. Raises ServerError, as if a connection uses it."""
+    """Drops a slot, and what the server has kept for it. Raises ServerError, for example if a connection uses it."""
     try:
         connection.query(f"select pg_catalog.pg_drop_replication_slot({connection.literal(name)})")
     except ServerError as error:

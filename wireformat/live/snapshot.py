@@ -87,7 +87,7 @@ class Snapshot(NamedTuple):
 
 
 class Tell(Protocol):
-    """Is told what is being done.
+    """Is called with the work that is being done.
 
     rows       how many have been copied
     waiting    a connection that waits for an answer
@@ -171,7 +171,7 @@ _CHANGED = ("42P01", "42703", "3F000", "40P01")
 """SQLSTATEs of a table, column or schema that is not there, and of a deadlock with what alters it."""
 
 _FORBIDDEN = "42501"
-"""SQLSTATE of a role that lacks a privilege, or that policies would keep from some rows."""
+"""SQLSTATE of a role that lacks a privilege, or from which policies would hide rows."""
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
         quoted = connection.literal(".".join(map(connection.identifier, name)))
         (found,) = connection.query(_REWRITTEN.format(name=quoted, oid=table.relation.relation_id))
         if found["is_same"] != "t":
-            raise ServerError("it was made anew, or rewritten", sqlstate=_CHANGED[0])
+            raise ServerError("it was created again, or rewritten", sqlstate=_CHANGED[0])
     except ServerError as error:
         if error.sqlstate == _FORBIDDEN:
             raise ServerError(
@@ -247,7 +247,7 @@ def _write(file: MessageFile, events: Sequence[Event]) -> None:
 
 
 def _copied(connection: Connection, table: PublishedTable, file: MessageFile) -> Iterator[int]:
-    """Writes the rows of a table as INSERT messages; yields how many there are so far."""
+    """Writes the rows of a table as INSERT messages; yields their number so far."""
     relation = table.relation
     columns = ", ".join(map(connection.identifier, relation.columns))
     name = f"{connection.identifier(relation.table_schema)}.{connection.identifier(relation.table_name)}"
@@ -269,7 +269,7 @@ def _copied(connection: Connection, table: PublishedTable, file: MessageFile) ->
 
 
 def _cells(row: bytes) -> bytes:
-    """Returns the cells of a tuple, out of a line of COPY's text format."""
+    """Returns the cells of a tuple from a line of COPY's text format."""
     found = []
     for text in row[:-1].split(b"\t"):
         if b"\\" in text:

@@ -16,7 +16,7 @@ from .table import OPTIONS, check_names
 
 
 class PrintedOption(NamedTuple):
-    """A row of the table as text."""
+    """A row of the table of options, as text."""
 
     option: str
     values: str
@@ -54,7 +54,7 @@ class Options:
         via: str = "streaming",
         max_process_memory_mb: int | None = None,
     ) -> Options:
-        """Check options by name.
+        """Checks options by name.
 
         given       as `{"parallel-decode-num": 4, "white-table-list": "public.*"}`; values may be texts
         plugin      that the slot was made with
@@ -97,7 +97,7 @@ class Options:
 
     @staticmethod
     def table() -> tuple[PrintedOption, ...]:
-        """Every option, as text to print."""
+        """Returns every option, as text to print."""
         return tuple(
             PrintedOption(
                 spec.name,
@@ -174,7 +174,7 @@ def _with_memory(option: Option, memory_mb: int | None) -> Option:
 
 
 def _text(value: Value | None) -> str:
-    """A value as the servers take it."""
+    """Returns a value as the servers take it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
@@ -183,17 +183,17 @@ def _text(value: Value | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of the replication commands: only quotes are special."""
+    """Returns a string for replication commands, in which only quotes are special."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _literal(text: str) -> str:
-    """A string of SQL that means the same whatever standard_conforming_strings is."""
+    """Returns an SQL string that does not depend on standard_conforming_strings."""
     return f"E{_quoted(text)}".replace("\\", "\\\\") if "\\" in text else _quoted(text)
 
 
 def _by_mode(texts: Mapping[str, str]) -> str:
-    """The text of all modes, or each text with the modes that have it."""
+    """Returns the text of all modes, or each text with its modes."""
     modes: dict[str, list[str]] = {}
     for mode, text in texts.items():
         modes.setdefault(text, []).append(mode)

@@ -1,4 +1,4 @@
-"""Arguments of public functions: a keyword that is not one of them raises an error that names the nearest."""
+"""Keyword arguments of public functions: the error for an unknown one names the nearest known one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def checks_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The same function. A keyword that it does not have raises OptionError, which names the nearest one.
+    """Returns the function with a check: an unknown keyword raises OptionError, which names the nearest one.
 
     A missing argument raises TypeError, as always, but by the name of the public class.
     """

@@ -1,4 +1,4 @@
-"""Kinds of option values: each reads what users give, and says in words what is allowed."""
+"""Kinds of option values: each reads a value, and describes the allowed values for errors."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Kind(Protocol):
 
     @property
     def allowed(self) -> tuple[str | int, ...]:
-        """The values, or words for them: for errors and the printed table."""
+        """Returns the allowed values, or a description, for errors and the printed table."""
 
     def read(self, value: Any) -> Value:
-        """The value as it is kept; raises ValueError for one that is not allowed."""
+        """Returns the value as it is kept; raises ValueError for one that is not allowed."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """on or off, or a bool; true, false, 0 and 1 are words for them."""
+    """on or off, or a bool; true, false, 0 and 1 mean the same."""
 
     allowed: tuple[str, ...] = ("on", "off")
 
@@ -42,7 +42,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class ZeroOrOne:
-    """0 or 1, in the words of a switch too."""
+    """0 or 1, also in the words of a switch."""
 
     allowed: ClassVar[tuple[int, ...]] = (0, 1)
 
@@ -104,7 +104,7 @@ class Share:
         return Integer(0, (1 << 31) - 1).read(value)
 
     def of(self, memory_mb: int) -> Integer:
-        """The range on a server with so much max_process_memory."""
+        """Returns the range on a server with this max_process_memory."""
         return Integer(0, memory_mb * self.percent // (100 * _MB[self.unit]), self.unit)
 
 
@@ -161,7 +161,7 @@ def check_oid(text: str) -> None:
 
 
 def check_name(text: str) -> None:
-    """Any text will do for a name."""
+    """Allows any text as a name."""
 
 
 def _whole(value: Any) -> int:

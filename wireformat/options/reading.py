@@ -1,4 +1,4 @@
-"""How a stream is read: mode, encoding, and which records are wanted; checked once, for both engines."""
+"""How a stream is read: mode, encoding and filters, checked once for both engines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..times import UNITS
 from .checks import flag, one_of, shown, texts
 
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
-"""Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
+"""Spelled as in Spark: raise an error, keep as CORRUPT rows, or leave out and count."""
 
 TABLE_STATES = ("changes", "latest")
-"""What is read of a table, or written: its changes, or its rows as they stand."""
+"""What is read or written of a table: its changes, or its current rows."""
 
 DIALECTS = ("postgresql", "opengauss")
-"""Whose pgoutput it is."""
+"""The dialects of pgoutput, named after their servers."""
 
 ENCODING_ERRORS = ("strict", "replace")
 
@@ -100,7 +100,7 @@ class ReadOptions:
         strict: bool = False,
         dialect: str = "postgresql",
     ) -> ReadOptions:
-        """The options as users give them, checked."""
+        """Returns the checked options."""
         known = () if known_tables is None else texts("known_tables", known_tables)
         return cls(
             mode=one_of("mode", mode, MODES),
@@ -118,7 +118,7 @@ class ReadOptions:
 
     @property
     def heartbeat_factor(self) -> int:
-        """Microseconds in one heartbeat unit; 0 guesses."""
+        """The microseconds of one heartbeat unit; 0: guess it."""
         return UNITS[self.heartbeat_unit] if self.heartbeat_unit else 0
 
     def filtered(self, *, tables: Iterable[str] | None = None, kinds: Iterable[str] | None = None) -> ReadOptions:

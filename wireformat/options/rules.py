@@ -1,4 +1,4 @@
-"""What options depend on: the plugins of a slot, and the rules between options; a row each."""
+"""What options depend on: the plugins of a slot, and the rules between options, one per row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VIA = (*FOLLOWED_VIA, "area")
 
 
 class Setting(NamedTuple):
-    """What a rule looks at."""
+    """The facts that a rule depends on."""
 
     plugin: Plugin
     via: str
@@ -47,7 +47,7 @@ class Setting(NamedTuple):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether several decoders work."""
+        """Whether several decoders work in parallel."""
         return bool(self.values["parallel-decode-num"] > 1)
 
 

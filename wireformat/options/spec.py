@@ -1,4 +1,4 @@
-"""A row of the table of options: for all modes, and as it is in one."""
+"""A row of the table of options, for all modes and for one mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class ByMode(Generic[Thing]):
-    """What is not the same in all modes."""
+    """A value that depends on the mode."""
 
     serial: Thing
     parallel: Thing
@@ -35,11 +35,11 @@ class Option(NamedTuple):
 
     @property
     def allowed(self) -> tuple[str | int, ...]:
-        """The values, or words for them."""
+        """The allowed values, or a description."""
         return self.kind.allowed
 
     def read(self, value: Any) -> Value:
-        """The value as it is kept; raises OptionError with the name, the value and what is allowed."""
+        """Returns the value as it is kept; raises OptionError with the name, the value and what is allowed."""
         try:
             return self.kind.read(value)
         except ValueError:
@@ -66,7 +66,7 @@ class Spec:
     is_written: bool = False
 
     def in_mode(self, mode: str) -> Option:
-        """The option as it is in one of DECODING_MODES."""
+        """Returns the option for one of DECODING_MODES."""
         kind: Kind = getattr(self.kind, mode) if isinstance(self.kind, ByMode) else self.kind
         default = getattr(self.default, mode) if isinstance(self.default, ByMode) else self.default
         return Option(self.name, default, kind, self.sentence)

@@ -1,4 +1,4 @@
-"""Every option of GaussDB's and openGauss's logical decoding, a row each, and how one set of them is checked.
+"""Every option of GaussDB's and openGauss's logical decoding, one per row, and the check of a set of options.
 
 Source: GaussDB document "Logical Decoding Options"; openGauss's documentation of the same functions. The page of the
 document leaves the name of auto-advance blank: the text is that of the option of this name.
@@ -244,7 +244,7 @@ OPTIONS = (
 
 
 def write_options(mode: str) -> tuple[Option, ...]:
-    """The options that shape what is written, with the defaults of one of DECODING_MODES."""
+    """Returns the options that shape what is written, with the defaults of one of DECODING_MODES."""
     return tuple(row.in_mode(mode) for row in OPTIONS if row.is_written)
 
 
@@ -263,7 +263,7 @@ def resolve(given: Mapping[str, Any] | None, table: Iterable[Option] = WRITE_OPT
 
 
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises OptionError for a name that is not known."""
+    """Raises OptionError for an unknown name."""
     known = list(known)
     for name in given:
         if name not in known:

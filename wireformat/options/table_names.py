@@ -1,4 +1,4 @@
-"""Names of tables: as a caller gives one, as filters take them, and which tables of an input a wrong name may mean."""
+"""Names of tables: reading and writing them, patterns, and suggestions for a wrong name."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ _UNLISTED = "oid:"
 
 
 def type_name(oid: int) -> str:
-    """The SQL name of a type number, or `oid:16385` where the number is in no catalogue."""
+    """Returns the SQL name of a type number, or `oid:16385` if the number is in no catalogue."""
     return SQL_NAMES.get(oid) or f"{_UNLISTED}{oid}"
 
 
 def type_oid(name: str) -> int:
-    """The number of a type name as `type_name` gives it; raises ValueError if it has none."""
+    """Returns the number of a type name that `type_name` returned; raises ValueError if it has none."""
     if name in OIDS:
         return OIDS[name]
     digits = name.removeprefix(_UNLISTED)

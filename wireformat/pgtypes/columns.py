@@ -1,4 +1,4 @@
-"""The table of column types: for each SQL type the Arrow type, the Spark type, and what does not fit."""
+"""The table of column types: the Arrow type and the Spark type of each SQL type, and which values do not fit."""
 
 from __future__ import annotations
 

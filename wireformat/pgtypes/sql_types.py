@@ -77,9 +77,9 @@ _PRECISIONS = frozenset(
 
 
 def parse_sql_type(text: str) -> SqlType:
-    """The type that somebody asks for, as `numeric(10,2)`, `int4`, `TIMESTAMPTZ`, `integer[]`.
+    """Returns the type that a user names, such as `numeric(10,2)`, `int4`, `TIMESTAMPTZ` or `integer[]`.
 
-    What is no type of the catalogue is a type of its own, with its whole text as name: see `is_known`.
+    A type that is not in the catalogue has its whole text as name; see `is_known`.
     """
     return _parsed(text, _asked)
 
@@ -99,7 +99,7 @@ def wire_sql_type(text: str, server: str | None) -> SqlType:
     """The type that a name means as a server prints it: `numeric(10,2)`, `timestamp(3) without time zone`, `integer[]`.
 
     server   whose name it is; None where it is not known. See BUILT_IN
-    What is not built in is a type of its own, with its whole text as name. `pg_catalog.` stands before the name of a
+    A type that is not built in has its whole text as name. A server prints `pg_catalog.` before the name of a
     built-in type where a user's type of the same name hides it.
     """
     names = BUILT_IN[server]

@@ -1,4 +1,4 @@
-"""Output plugins: the server's callbacks, and a replay that calls them with the events of any decoder."""
+"""Output plugins: the server's callbacks, and a replay that calls them with the events of a decoder."""
 
 from .callbacks import OutputPlugin
 from .context import Context

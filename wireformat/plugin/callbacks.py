@@ -41,10 +41,10 @@ class OutputPlugin:
     """
 
     def startup(self, ctx: Context) -> None:
-        """Before everything: check `ctx.options` (raise OptionError), set `ctx.output_type`. Writes nothing."""
+        """Called first. It checks `ctx.options` (OptionError) and sets `ctx.output_type`. It must not write."""
 
     def shutdown(self, ctx: Context) -> None:
-        """After everything, also after an error. Writes nothing."""
+        """Called last, even after an error. It must not write."""
 
     def begin(self, ctx: Context, event: Begin) -> None:
         """A committed transaction begins; in `test-decoding`, which does not say so, also one to be prepared."""
@@ -59,17 +59,17 @@ class OutputPlugin:
         """The transaction ends."""
 
     def message(self, ctx: Context, event: Message) -> None:
-        """A message; a non-transactional one comes outside of transactions, or in the middle of one of others."""
+        """A message. A non-transactional one comes outside of transactions, or in the middle of another transaction."""
 
     def filter_by_origin(self, ctx: Context, origin: int | str | None) -> bool:
-        """Whether a transaction is to be left out. Writes nothing.
+        """Returns whether a transaction is left out. It must not write.
 
         origin      as the stream says it: a number (GaussDB) or a name (pgoutput); None where it says none
         """
         return False
 
     def filter_prepare(self, ctx: Context, xid: int | None, gid: str) -> bool:
-        """Whether a prepared transaction is to come as an ordinary one, once it is committed. Writes nothing."""
+        """Returns whether a prepared transaction comes as an ordinary one, when it is committed. It must not write."""
         return False
 
     def begin_prepare(self, ctx: Context, event: Begin) -> None:
@@ -115,10 +115,10 @@ class OutputPlugin:
         """openGauss: the structure of the database changed."""
 
     def other(self, ctx: Context, event: Event) -> None:
-        """This package's own: what a server's plugin is not called for. RELATION, TYPE, ORIGIN, HEARTBEAT, UNKNOWN."""
+        """Records for which a server calls no callback: RELATION, TYPE, ORIGIN, HEARTBEAT, UNKNOWN."""
 
     def flush(self, ctx: Context) -> None:
-        """This package's own: no more events come; write what is still held back."""
+        """Called after the last event, to write what is still held back. No server calls it."""
 
 
 CALLBACKS = tuple(name for name in vars(OutputPlugin) if not name.startswith("_"))

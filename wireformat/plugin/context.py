@@ -48,14 +48,14 @@ class Context:
             raise PluginError(f"{self._callback}: out takes more bytes, it is not replaced")
 
     def prepare_write(self, last_write: bool = True) -> None:
-        """Begin a message. `last_write`: the callback writes no other one. Raises PluginError."""
+        """Begins a message. `last_write`: whether it is the last one of the callback. Raises PluginError."""
         if self._out is not None:
             raise PluginError(f"{self._callback}: prepare_write twice without write")
         self._check_write(last_write)
         self._out = bytearray()
 
     def write(self, last_write: bool = True) -> None:
-        """End the message and send it; `last_write` as in prepare_write. Raises PluginError."""
+        """Ends the message and sends it; `last_write` as in prepare_write. Raises PluginError."""
         message = bytes(self.out)
         if last_write is not self._is_done:
             raise PluginError(f"{self._callback}: prepare_write and write differ in last_write")
@@ -63,7 +63,7 @@ class Context:
         self._send(message)
 
     def send(self, message: bytes, last_write: bool = True) -> None:
-        """Write a whole message: the short form of prepare_write, `out` and write. Raises PluginError."""
+        """Writes a whole message: the short form of prepare_write, `out` and write. Raises PluginError."""
         if self._out is not None:
             raise PluginError(f"{self._callback}: send between prepare_write and write")
         self._check_write(last_write)

@@ -1,4 +1,4 @@
-"""Which events a plugin is given: a server decodes a transaction in pieces only for plugins that can take them."""
+"""The events that a plugin receives: a server decodes a transaction in pieces only for plugins that can take them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Transaction:
         return None if isinstance(self.begin, StreamStart) else self.begin.gid
 
     def is_undone(self, event: Event) -> bool:
-        """Whether it is of a subtransaction that was aborted; the rule is that of `Attempt.is_undone`."""
+        """Whether an event is of a subtransaction that was aborted, by the rule of `Attempt.is_undone`."""
         return getattr(event, "xid", None) in self.undone
 
 
@@ -128,7 +128,7 @@ class Delivery:
         """The events that are delivered. Raises PluginError for a transaction that cannot be delivered as a whole."""
         for event in events:
             if isinstance(event, (Heartbeat, Corrupt)) or (isinstance(event, Message) and not event.transactional):
-                yield event  # of no transaction, or an error whoever's it is
+                yield event  # of no transaction, or an error in any case
                 continue
             yield from self._decided(event.origin if isinstance(event, Origin) else None)
             yield from _STEPS.get(type(event), Delivery._content)(self, event)

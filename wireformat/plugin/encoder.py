@@ -25,11 +25,11 @@ class Encoder(OutputPlugin):
         self._batch_bytes = number("batch_bytes", batch_bytes, 0)
 
     def startup(self, ctx: Context) -> None:
-        """Check the options."""
+        """Checks the options."""
         self._writer = self._format.writer(ctx.options, encoding=ctx.encoding, batch_bytes=self._batch_bytes)
 
     def write(self, ctx: Context, event: Event) -> None:
-        """Every callback: the messages that are complete with this event."""
+        """Every callback: sends the messages that are complete with this event."""
         try:
             messages = self._writer.write(event)
         except WireformatError:
@@ -45,7 +45,7 @@ class Encoder(OutputPlugin):
     stream_change = stream_message = stream_truncate = write
 
     def flush(self, ctx: Context) -> None:
-        """What is left of a batch."""
+        """Sends the rest of a batch."""
         _send(ctx, self._writer.flush())
 
 

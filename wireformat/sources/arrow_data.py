@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from ..arrow.scan.message_batches import joined_arrays
 from ..errors import OptionError
 from ..limits import MESSAGE_BATCH_BYTES
 from .columns import find_column, is_binary
@@ -33,33 +34,8 @@ class ArraySource:
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
-        for array in _joined(self._arrays()):
+        for array in joined_arrays(self._arrays()):
             yield SourceMessages(self.name, array, array.nbytes)
-
-
-JOINED_BYTES, JOINED_MESSAGES = 4 << 20, 1 << 14
-"""Arrays are joined up to this size, which costs less than to read them one by one; and up to so many messages, since
-what a scan notes of small ones is many times as large."""
-
-
-def _joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
-    """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
-    small: list[pa.Array] = []
-    size = count = 0
-    for array in arrays:
-        is_full = size + array.nbytes > JOINED_BYTES or count + len(array) > JOINED_MESSAGES
-        if small and (is_full or array.type != small[0].type):
-            yield _concatenated(small)
-            small, size, count = [], 0, 0
-        small.append(array)
-        size += array.nbytes
-        count += len(array)
-    if small:
-        yield _concatenated(small)
-
-
-def _concatenated(arrays: list[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)  # which copies a single one, too
 
 
 class IterableSource:
@@ -118,7 +94,8 @@ def arrow_source(data: Any, column: str | None) -> ArraySource | None:
 def _array(data: pa.Array | pa.ChunkedArray, column: str | None) -> ArraySource:
     if not (is_binary(data.type) or pa.types.is_null(data.type)):
         if pa.types.is_struct(data.type) and isinstance(data, pa.Array):
-            return _array(data.field(find_column("the array", pa.schema(list(data.type)), column)), None)
+            name = find_column("the array", pa.schema(list(data.type)), column)
+            return _array(data.flatten()[data.type.get_field_index(name)], None)  # null where the struct itself is null
         raise OptionError(f"messages: expected a binary array, got {data.type}")
     if column is not None:
         raise OptionError(f"option column: an array has no columns, got {column!r}")

@@ -10,7 +10,7 @@ from ..errors import OptionError
 from ..options.table import nearest
 
 USUAL_COLUMNS = ("payload", "value")
-"""The names that are looked for first if the caller names no column: the second is Kafka's."""
+"""The names that are tried first if the caller names no column. The second is Kafka's."""
 
 _IS_BINARY = (
     pa.types.is_binary,

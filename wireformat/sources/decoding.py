@@ -120,7 +120,7 @@ class SourceDecoder:
 
     @contextmanager
     def _next(self, given: SourceMessages) -> Iterator[int]:
-        """Counts the messages and gives the index of the first one. Errors get their place in the source."""
+        """Counts the messages and yields the index of the first one. Adds the position in the source to errors."""
         first, self.messages = self.messages, self.messages + len(given.messages)
         try:
             yield first

@@ -1,4 +1,4 @@
-"""Files of messages one after the other, and which file is a Parquet file. Loads pyarrow only for those."""
+"""Files of consecutive messages, and how a Parquet file is told from them. Loads pyarrow only for Parquet files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ_BYTES, LARGE_READ_BYTES = 1 << 20, 8 << 20
 """The number of bytes that are read from a file at once, and of one that has turned out to be large."""
 
 LARGE_BYTES = 2 << 20
-"""A file with more bytes is large: compiled code finds the ends of its messages. To load it takes longer than these."""
+"""In a larger file, compiled code finds the ends of messages. Loading that code takes longer than these bytes."""
 
 OTHER_FILES = {
     b"\x1f\x8b\x08": "is compressed with gzip; decompress it first",
@@ -44,10 +44,10 @@ OTHER_FILES = {
 """The first bytes of files that people try, and the advice. As the length of a record, each would be 500 MB or more."""
 
 LINES = "test-decoding"
-"""The format whose messages are found in a file by their line feeds."""
+"""The format whose messages end at line feeds in a file."""
 
 FOLLOW_SECONDS = 0.2
-"""How often a file that grows is looked at."""
+"""How often a growing file is checked for more."""
 
 _TEXT = frozenset(string.printable.encode())
 
@@ -56,7 +56,7 @@ LINES_HEAD_BYTES = 1 << 16
 
 
 class MessageSource:
-    """Messages one after the other, as they came from the server.
+    """Consecutive messages, as they came from the server.
 
     read_data   returns the bytes, cut anywhere
     path        of the file, if it is a regular one
@@ -151,7 +151,7 @@ def file_source(path: Path, name: str, format: Format, column: str | None) -> So
         return _parquet(name, path, path.stat().st_size, column)
     if not head and path.suffix.lower() == ".parquet":
         raise OptionError(
-            f"{name} has no bytes, so it is no Parquet file: its writer was probably stopped; write it again, or "
+            f"{name} has no bytes, so it is not a Parquet file: its writer was probably stopped; write it again, or "
             "remove it"
         )
     _check_is_no_other_file(name, head)
@@ -159,7 +159,7 @@ def file_source(path: Path, name: str, format: Format, column: str | None) -> So
 
 
 def _check_is_no_other_file(name: str, head: bytes) -> None:
-    """Raises OptionError for a file of a kind that is not read here."""
+    """Raises OptionError for a file of OTHER_FILES."""
     for magic, advice in OTHER_FILES.items():
         if head.startswith(magic):
             raise OptionError(f"{name} {advice}")
@@ -213,13 +213,13 @@ def _data_of_growing(path: Path) -> Iterator[bytes]:
 
 
 def _data_after(head: bytes, file: Any) -> Iterator[bytes]:
-    """Yields a head that has been read, and what follows it."""
+    """Yields the head, which has been read already, and the rest."""
     yield head + file.read1(READ_BYTES)
     yield from _read_data(file)
 
 
 def _read_data(file: Any) -> Iterator[bytes]:
-    """Yields what is there, so that a slow pipe is shown as it flows: READ_BYTES at most, later LARGE_READ_BYTES."""
+    """Yields what has arrived, so that a slow pipe is shown as it flows: READ_BYTES at most, later LARGE_READ_BYTES."""
     read_bytes = 0
     while data := file.read1(READ_BYTES if read_bytes <= LARGE_BYTES else LARGE_READ_BYTES):
         yield data

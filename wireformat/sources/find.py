@@ -1,4 +1,4 @@
-"""`find_sources`: what a caller gives as messages, as a list of sources in order."""
+"""`find_sources`: turns what a caller passes as messages into a list of sources, in order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def find_sources(
 
 
 def _tables(messages: Any) -> list[Any]:
-    """Returns what has columns: Parquet files as paths, or Arrow tables."""
+    """Returns the data that have columns: paths of Parquet files, or Arrow tables."""
     paths = _paths(messages)
     return [messages] if paths is None else list(paths)
 
@@ -96,7 +96,7 @@ def _expanded(text: str) -> list[Path]:
     if not found and path.is_dir():
         raise OptionError(f"{text}: the folder has no files; names that begin with . or _ do not count")
     if not found:
-        raise OptionError(f"no file matches {text}")
+        raise OptionError(f"no file matches {text}: expected a path, a folder, or a pattern such as captures/*.parquet")
     return sorted(found, key=natural_order)
 
 

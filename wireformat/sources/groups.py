@@ -31,7 +31,7 @@ def groups_of_tables(
 
     keep           columns of the committed rows that are kept
     keeps_table    whether the rows of a table are needed
-    memory_bytes   how many bytes may wait
+    memory_bytes   the number of bytes that may wait
     is_listed      returns whether the list of tables is there
     make_list      gets the list, if it is not there
 
@@ -51,9 +51,9 @@ def groups_of_tables(
 
 
 class Groups:
-    """Rows that wait, by table.
+    """Waiting rows, by table.
 
-    memory_bytes   how many bytes may wait
+    memory_bytes   the number of bytes that may wait
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -75,11 +75,11 @@ class Groups:
 
     @property
     def are_too_large(self) -> bool:
-        """Whether more bytes wait than may."""
+        """Whether more bytes are waiting than `memory_bytes`."""
         return self._size > self._memory_bytes
 
     def full(self) -> Iterator[tuple[TableName, Parts]]:
-        """Yields the groups that are large enough; the largest ones too, however small, if too many bytes wait."""
+        """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others."""
         while self._full or self.are_too_large:
             if not self._full:
                 self._fill(max(self._sizes, key=self._sizes.__getitem__))

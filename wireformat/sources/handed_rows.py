@@ -19,7 +19,7 @@ from .identities import Identities
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 16
-"""Rows are grouped up to about this size, since each typed batch costs as much as a few hundred rows."""
+"""Rows are grouped up to about this size, because a typed batch costs as much as a few hundred rows."""
 
 
 class HandedRows(NamedTuple):
@@ -114,7 +114,7 @@ def rows_of_patterns(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBa
     return batch.filter(pa.array(np.array(kept, bool)[inverse.reshape(-1)]))
 
 
-def rows_of_loose_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
+def non_transactional_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Returns the messages that belong to no transaction."""
     messages = batch.filter(pc.equal(batch["kind"], "MESSAGE"))
     transactional = pc.map_lookup(messages["detail"], "transactional", "first")

@@ -1,4 +1,4 @@
-"""Definitions of tables that change within a stream, and the rows that changes with several of them leave."""
+"""Definitions of tables that change within a stream, and current rows of changes with several definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
 from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
 from ..arrow.typed_tables.rows import ChangeRows
-from ..arrow.typed_tables.typed_changes import positions_of
+from ..arrow.typed_tables.typed_changes import lsns_and_ordinals
 from ..events import Relation
 from ..options.table_names import TableName
 from ..stream.reader import BEFORE_ALL
@@ -25,9 +25,9 @@ Keys = tuple[str, ...]
 
 
 class Definition(NamedTuple):
-    """What a table is for some of its changes.
+    """The definition of a table for some of its changes.
 
-    keys      the columns by which they find their rows
+    keys      the columns that identify the rows
     columns   of the table, in its order; None if the stream does not describe it
     """
 
@@ -53,7 +53,7 @@ class Definition(NamedTuple):
 
 
 DefinedBatch = tuple[Definition, pa.RecordBatch]
-"""Typed changes, and the definition that their table had."""
+"""Typed changes, and the definition of their table at that time."""
 
 
 class _Stated(NamedTuple):
@@ -105,8 +105,8 @@ class Identities:
         messages = np.asarray(rows.column("message", pa.int64()))[changes]
         numbers = np.maximum(np.searchsorted([one.message for one in stated], messages) - 1, 0)
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        lsns, ordinals = positions_of(rows.column("sequence", SEQUENCE))
-        own_lsns, own_ordinals = positions_of(typed["_sequence"])
+        lsns, ordinals = lsns_and_ordinals(rows.column("sequence", SEQUENCE))
+        own_lsns, own_ordinals = lsns_and_ordinals(typed["_sequence"])
         bounds = [
             int(np.count_nonzero((own_lsns < lsn) | ((own_lsns == lsn) & (own_ordinals < ordinal))))
             for lsn, ordinal in zip(lsns[changes[starts]], ordinals[changes[starts]], strict=True)
@@ -124,7 +124,7 @@ class Identities:
 
 
 class IdentifiedRows:
-    """The current rows of a table, like LatestRows. Where its definition changes, its rows go on with the new one.
+    """The current rows of a table, like LatestRows. After a change of its definition, the rows have the new one.
 
     Their values of an added column were never sent, also if the table had a column of this name before. Between two
     changes of its definition, a table has one row for each key, also within a transaction.
@@ -185,7 +185,7 @@ def as_inserts(
 
 
 def _and_more(lists: pa.Array, names: list[str]) -> pa.Array:
-    """Returns lists of names with more names in each."""
+    """Returns lists with these names added to each."""
     if lists.null_count == len(lists):
         return pa.array([names] * len(lists), lists.type)  # Arrow cannot repeat a list no times
     return pa.array([[*dict.fromkeys([*(one or ()), *names])] for one in lists.to_pylist()], lists.type)

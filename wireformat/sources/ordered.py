@@ -87,7 +87,7 @@ class _OrderedInput:
 
 
 def _as_table(data: Any) -> Path | pa.Table | ds.Dataset:
-    """Returns files and datasets as they are, and a table of all that has Arrow's C interface; raises OptionError."""
+    """Returns files and datasets unchanged, and other data with Arrow's C interface as a table; raises OptionError."""
     if isinstance(data, (Path, ds.Dataset)):
         return data
     table = data if isinstance(data, pa.Table) else None

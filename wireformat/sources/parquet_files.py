@@ -21,7 +21,7 @@ MOST_ROWS = 1 << 17
 """The most messages that are read at once."""
 
 BATCH_ROWS = 4096
-"""How many rows are read at a time while a message is looked for."""
+"""The number of rows that are read at a time to find a message."""
 
 
 class ParquetSource:

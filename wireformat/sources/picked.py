@@ -1,4 +1,4 @@
-"""One message of a file, without reading what need not be read, and what its format looks like."""
+"""One message of a file, which is read no further than needed, and the likely format of the file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .files import LINES, LINES_HEAD_BYTES, MessageSource, message_file
 from .source import Source, SourceMessages, errors_of, message_bytes
 
 PYTHON_BYTES = 8 << 20
-"""How much of a file of messages is read in Python, in less time than it takes to load compiled code for it."""
+"""Up to this size, Python reads a file of messages in less time than it takes to load compiled code."""
 
 
 class Picked(NamedTuple):
-    """A message and what comes before it.
+    """A message, and earlier ones.
 
     message        its bytes; None for a null of a Parquet file, which has no records
     before         the messages before it that were read on the way, oldest first
@@ -54,7 +54,7 @@ def pick_message(source: Source, index: int) -> Picked:
 
 
 def _of_parquet(source: Source, index: int) -> Picked:
-    """The same for a Parquet file: where the rows before it end is known."""
+    """The same for a Parquet file, whose footer has the number of rows of each row group."""
     from .parquet_files import ParquetSource, row_of
 
     assert isinstance(source, ParquetSource)
@@ -65,7 +65,7 @@ def _of_parquet(source: Source, index: int) -> Picked:
 
 
 def _after_skipping(source: MessageSource, path: Path, offset: int, count: int, index: int) -> Picked:
-    """The same for a file of which some messages were passed already, up to a byte."""
+    """The same for a file of messages, some of which were already passed, up to a byte."""
     from .skipping import Skipped, skip_messages
 
     with errors_of(source.name):
@@ -79,20 +79,20 @@ def _after_skipping(source: MessageSource, path: Path, offset: int, count: int, 
 
 
 def _chosen(source: MessageSource, given: SourceMessages, index: int) -> Picked:
-    """One of some messages of a file of messages."""
+    """Returns one of some messages of a file of messages."""
     messages = given.messages
     offset = _offset(source, given, index)
     return Picked(messages[index], list(messages[:index]), offset, given.is_lost, given.error)
 
 
 def _offset(source: MessageSource, given: SourceMessages, index: int) -> int:
-    """The byte of the file where the message of this index among some messages begins."""
+    """Returns the byte of the file at which a message begins, by its index among some messages."""
     sizes = sum(len(message) for message in given.messages[:index])
     return (given.stream_offset or 0) + sizes + index * len(source.format.separator)
 
 
 def guess_of_source(source: Source) -> Guess:
-    """What the first messages of a Parquet file look like."""
+    """Returns the likely format of the first messages of a Parquet file."""
     for given in source.read():
         if len(given.messages):
             return guess_format(given.messages)
@@ -100,7 +100,7 @@ def guess_of_source(source: Source) -> Guess:
 
 
 def guess_of_bytes(head: bytes) -> Guess:
-    """What a file of messages looks like by its first bytes: lines of test-decoding, or one message."""
+    """Returns the likely format of a file of messages by its first bytes: lines of test-decoding, or one message."""
     lines = find_format(LINES)
     buffer = MessageBuffer(lines.find_end, lines.separator)
     messages = buffer.feed(head[:LINES_HEAD_BYTES])
@@ -112,7 +112,7 @@ def guess_of_bytes(head: bytes) -> Guess:
 
 
 def choose_format(guess: Guess, usual: str) -> tuple[str, str]:
-    """Returns the format to read with, and why in words; `usual` where the guess leaves a choice."""
+    """Returns the format to read with, and the reason; `usual` if the guess leaves a choice."""
     if guess.name is not None:
         return guess.name, guess.reason
     if not guess.candidates:

@@ -1,4 +1,4 @@
-"""Going on after a position: what must be in the input, and the relations that are known at the next position."""
+"""Continuing after a position: what the input must contain, and the relations that are known at the next position."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _subxid(detail: Mapping[str, str]) -> int | None:
 
 
 def going_on(after: CapturePosition | None, lake: CapturePosition | None, format: str) -> CapturePosition | None:
-    """Returns the position after which a stream that is written to a lake goes on; raises OptionError.
+    """Returns the position after which a stream that is written to a lake continues; raises OptionError.
 
     after   the position that the caller gives
     lake    how far the lake goes

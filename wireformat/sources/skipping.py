@@ -1,4 +1,4 @@
-"""Passes over the first messages of a large file without holding them."""
+"""Skips the first messages of a large file without keeping them in memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..limits import RECORD_BYTES
 from .splitting import MOST_ENDS, QUOTED_HEADS
 
 READ_BYTES = 2 << 20
-"""How many bytes are looked at in one go, more where a line is longer."""
+"""The number of bytes that are examined at once; more if a line is longer."""
 
 _USUAL_LINE = 1 << 12
-"""A length that few lines have."""
+"""Few lines are longer."""
 
 MOST_MESSAGES = 1 << 62
-"""More than a file can have: what compiled code counts down from."""
+"""More than a file can have: compiled code counts down from it."""
 
 
 class Skipped(NamedTuple):
@@ -112,6 +112,6 @@ def _end_of_line(format: Format, data: Array, at: int) -> tuple[bool, int]:
 
 
 def _read(file: FileIO, buffer: Array) -> Array:
-    """The next bytes of a file, in the same memory as those before: new memory would take longer than the bytes."""
+    """Reads the next bytes of a file into the memory of those before: new memory would take longer than reading."""
     size = file.readinto(buffer)
     return read_only(buffer[:size])

@@ -14,9 +14,9 @@ class SourceMessages(NamedTuple):
 
     source         name of the source
     messages       a list of bytes, or a pyarrow binary array
-    read_bytes     how many bytes of the source they stand for
+    read_bytes     the number of bytes of the source that they take
     stream_offset  byte of the source where the first message begins; None if the source has message bounds
-    is_lost        the framing is broken, here or earlier: the bytes are as they came, and are no messages
+    is_lost        the framing is broken, here or earlier: these are the bytes as they came, not messages
     error          why, if it is broken here
     """
 
@@ -29,7 +29,7 @@ class SourceMessages(NamedTuple):
 
 
 def message_bytes(message: Any) -> bytes | None:
-    """One of `SourceMessages.messages` as bytes; None for a null, which has no records."""
+    """Returns one of `SourceMessages.messages` as bytes; None for a null, which has no records."""
     found: bytes | None = message if isinstance(message, bytes) else message.as_py()
     return found
 
@@ -55,7 +55,7 @@ class Source(Protocol):
 
 @contextmanager
 def errors_of(name: str, *others: type[Exception]) -> Iterator[None]:
-    """Gives the errors of reading a source its name, as OSError: those of the system, and others."""
+    """Raises errors of reading a source, and others, as OSError with the name of the source."""
     kinds: tuple[type[Exception], ...] = (OSError, *others)
     try:
         yield

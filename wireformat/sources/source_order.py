@@ -25,7 +25,7 @@ class SourceBegin(NamedTuple):
 
 
 def begin_of(batch: pa.RecordBatch) -> SourceBegin | None:
-    """Returns where rows begin; None if none of them says it."""
+    """Returns where rows begin; None if no row has a position."""
     begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
     for name in ("csn", "commit_lsn"):
         values = begins[name].drop_null()

@@ -14,11 +14,11 @@ from ..framing import gauss_batch, line_feeds, text_batch
 from ..framing.buffer import FindEnds
 
 MOST_ENDS = 1 << 16
-"""So many messages are looked for together."""
+"""The number of messages that are searched for at once."""
 
 
 def ends_finder(format: Format) -> FindEnds | None:
-    """Returns what finds the ends of many messages of a format at once; None if nothing does."""
+    """Returns a function that finds the ends of many messages of a format at once; None if there is none."""
     framing = find_row(format.name).framing
     ends = np.empty(MOST_ENDS, np.int64)
     if framing == line_feeds.__name__:

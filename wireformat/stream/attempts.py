@@ -1,7 +1,8 @@
-"""Attempts: transactions as far as they were received, and the facts of committed transactions."""
+"""Attempts: transactions as far as they were received; those that are open, and the facts of those that committed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -74,3 +75,92 @@ class Attempt(Generic[Handle]):
 Fate = tuple[Attempt[Handle], TransactionFacts | None]
 """An attempt that has ended: delivered with these facts, or dropped if they are None. This is not a NamedTuple, since
 NamedTuples cannot be generic before Python 3.11."""
+
+
+AttemptKey = int | str | None
+"""What identifies an open attempt: the xid of a streamed one, the gid of a prepared one, None of a plain one."""
+
+
+def key_of(stage: str, gid: str | None, attempt: Attempt[Any]) -> AttemptKey:
+    """Returns what identifies an attempt that `OpenAttempts.staged` gives."""
+    return None if stage == "plain" else gid if stage == "prepared" else attempt.begin.xid
+
+
+STAGES = ("plain", "block", "streamed", "prepared")
+"""The stages of an attempt that has not ended: plain; streamed, in or between blocks; prepared. They are saved."""
+
+
+class OpenAttempts(Generic[Handle]):
+    """The attempts that have not ended.
+
+    _plain      the one between its BEGIN and its end
+    _block      the streamed one in whose block the stream is
+    _streamed   the streamed ones by xid, with that of the block
+    _prepared   the prepared ones by gid
+    _touched    those that got handles since `take_touched` was called last
+    """
+
+    def __init__(self) -> None:
+        self._plain: Attempt[Handle] | None
+        self._block: Attempt[Handle] | None
+        self._streamed: dict[int, Attempt[Handle]]
+        self._prepared: dict[str, Attempt[Handle]]
+        self._touched: dict[Attempt[Handle], None]
+        self.forget()
+
+    def forget(self) -> None:
+        """Forgets all open transactions."""
+        self._plain = self._block = None
+        self._streamed = {}
+        self._prepared = {}
+        self._touched = {}
+
+    @property
+    def open(self) -> Iterator[Attempt[Handle]]:
+        """The attempts that have not ended."""
+        if self._plain is not None:
+            yield self._plain
+        yield from self._streamed.values()
+        yield from self._prepared.values()
+
+    def staged(self) -> Iterator[tuple[str, str | None, Attempt[Handle]]]:
+        """Yields the attempts that have not ended, each with its stage, and with its gid if it is prepared."""
+        if self._plain is not None:
+            yield "plain", None, self._plain
+        for attempt in self._streamed.values():
+            yield "block" if attempt is self._block else "streamed", None, attempt
+        for gid, attempt in self._prepared.items():
+            yield "prepared", gid, attempt
+
+    def restore_open(self, open: Iterable[tuple[str, str | None, Attempt[Handle]]]) -> None:
+        """Restores the attempts that `staged` returned."""
+        for stage, gid, attempt in open:
+            if stage == "plain":
+                self._plain = attempt
+            elif stage == "prepared":
+                self._prepared[str(gid)] = attempt
+            else:
+                self._streamed[int(attempt.begin.xid or 0)] = attempt
+                if stage == "block":
+                    self._block = attempt
+
+    def take_touched(self) -> list[Attempt[Handle]]:
+        """Returns the attempts that have not ended and got handles since the last call."""
+        touched, self._touched = self._touched, {}
+        return [*touched]
+
+    def keys_of(self, attempts: Iterable[Attempt[Handle]], gids: Iterable[str]) -> list[AttemptKey]:
+        """Returns what identifies each of these attempts that have not ended; `gids` has those of the prepared ones."""
+        keys: dict[Attempt[Handle], AttemptKey] = {self._prepared[gid]: gid for gid in gids if gid in self._prepared}
+        if self._plain is not None:
+            keys[self._plain] = None
+        return [keys.get(attempt, attempt.begin.xid) for attempt in attempts]
+
+    def _add(self, attempt: Attempt[Handle], handle: Handle | None, count: int = 0) -> None:
+        if handle is not None:
+            attempt.handles.append((handle, count))
+            self._touched[attempt] = None
+
+    @property
+    def _current(self) -> Attempt[Handle] | None:
+        return self._plain if self._block is None else self._block

@@ -1,4 +1,4 @@
-"""`CapturePosition`: where to go on reading a stream whose transactions have been handed out so far."""
+"""`CapturePosition`: where to continue reading a stream, of which some transactions have been handed out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from ..errors import StateError
 from ..events import Relation
 from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
+from .attempts import STAGES
 from .controls import Control, commit_lsn_of
 from .positions import Position
 from .saved import COUNT, NAME, TEXT, UNSIGNED, SavedTable, Shape, check, damaged, maybe, one_of
 from .saved_position import SHAPE as DELIVERED
 from .saved_position import fields_of, position_of
-from .transactions import STAGES
 
 KIND = "wireformat.capture_position"
 
@@ -134,7 +134,7 @@ class CapturePosition(NamedTuple):
         shape = _SHAPES.get(version) if type(version) is int else None
         if shape is None:
             raise StateError(
-                f"position: expected version 1 to {max(_SHAPES)}, which this release reads, got another one: go on "
+                f"position: expected version 1 to {max(_SHAPES)}, which this release reads, got another one: continue "
                 "with the release that wrote it"
             )
         check(fields, shape, KIND)

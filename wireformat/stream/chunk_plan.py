@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import OrderError
-from .attempts import Attempt, Fate, TransactionFacts
-from .chunk_start import AttemptKey, ChunkStart
+from .attempts import Attempt, AttemptKey, Fate, TransactionFacts
+from .chunk_start import ChunkStart
 from .controls import Control
 from .transactions import CountedTransactions, TransactionMachine
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .attempts import Attempt
 from .controls import Control
 from .positions import Position
-
-AttemptKey = int | str | None
-"""What identifies an open attempt: the xid of a streamed one, the gid of a prepared one, None of a plain one."""
-
-
-def key_of(stage: str, gid: str | None, attempt: Attempt[Any]) -> AttemptKey:
-    """Returns what identifies an attempt that `TransactionMachine.staged` gives."""
-    return None if stage == "plain" else gid if stage == "prepared" else attempt.begin.xid
 
 
 class OpenAtStart(NamedTuple):
     """An attempt that had not ended where a chunk starts.
 
-    stage, gid      as `TransactionMachine.staged` gives them
+    stage, gid      as `OpenAttempts.staged` gives them
     begin, undone   see Attempt
     before          the number of its delivered rows in earlier chunks
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ..errors import DecodeError, OptionError, counted
+from ..errors import DecodeError, OptionError, OrderError, counted
 from ..events import Event
 from ..formats.base import Format
 from ..framing.buffer import MessageBuffer
@@ -44,6 +44,8 @@ class Decoder:
         self._format = format
         self._buffer: MessageBuffer | None = None
         self._separator_bytes = len(format.separator)
+        self._waiting: list[bytes] = []
+        self._unframed: list[tuple[bytes, DecodeError | None]] = []
         self._events: list[Event] = []
         self._messages = 0
         self._stream_offset = 0
@@ -73,18 +75,20 @@ class Decoder:
     def feed(self, data: bytes) -> None:
         """Adds bytes to the stream.
 
-        Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error. Raises
-        OptionError for a format in which the end of a message cannot be found.
+        Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error. What
+        comes after the message with the error is read by the next call of `feed` or `close`. Raises OptionError for a
+        format in which the end of a message cannot be found.
         """
         try:
             memoryview(data)
         except TypeError:
             raise TypeError(f"data: expected a bytes-like object, got {type(data).__name__}") from None
         buffer = self._opened_buffer()
-        if buffer.lost is not None:
-            self._take_unframed(bytes(data))
-            return
-        self._take(buffer, buffer.feed(data))
+        if buffer.lost is None:
+            self._add(buffer, buffer.feed(data))
+        elif data:
+            self._unframed.append((bytes(data), None))
+        self._read()
 
     def events(self) -> list[Event]:
         """Returns the events that were read since the last call."""
@@ -92,9 +96,13 @@ class Decoder:
         return taken
 
     def close(self) -> None:
-        """Ends the stream: an incomplete message is bad input. Call `events` afterwards for the last events."""
+        """Ends the stream: an incomplete message is bad input. Call `events` afterwards for the last events.
+
+        Raises as `feed`; a further call then reads what comes after the error.
+        """
         if self._buffer is not None:
-            self._take(self._buffer, self._buffer.close())
+            self._add(self._buffer, self._buffer.close())
+            self._read()
 
     def _opened_buffer(self) -> MessageBuffer:
         if self._buffer is None:
@@ -107,26 +115,34 @@ class Decoder:
             self._buffer = MessageBuffer(self._format.find_end, self._format.separator)
         return self._buffer
 
-    def _take(self, buffer: MessageBuffer, messages: list[bytes]) -> None:
-        unframed = messages.pop() if messages and buffer.is_unframed else b""
-        self._decode(messages)
-        self._take_unframed(unframed, buffer.lost)
+    def _add(self, buffer: MessageBuffer, messages: list[bytes]) -> None:
+        self._waiting += messages
+        if messages and buffer.is_unframed:
+            self._unframed.append((self._waiting.pop(), buffer.lost))
 
-    def _take_unframed(self, data: bytes, error: DecodeError | None = None) -> None:
-        if data:
+    def _read(self) -> None:
+        """Reads what waits, up to an error: what comes after it in a piece is read with the next one."""
+        self._decode()
+        while self._unframed:
+            data, error = self._unframed.pop(0)
             start, self._stream_offset = self._stream_offset, self._stream_offset + len(data)
             index, self._messages = self._messages, self._messages + 1
             self._events += (located.event for located in self._source.unframed(data, index, start, error))
 
-    def _decode(self, messages: list[bytes]) -> None:
-        first, self._messages = self._messages, self._messages + len(messages)
-        starts = [self._stream_offset]
+    def _decode(self) -> None:
+        messages, self._waiting = self._waiting, []
+        first, starts = self._messages, [self._stream_offset]
         for message in messages:
             starts.append(starts[-1] + len(message) + self._separator_bytes)
-        self._stream_offset = starts[-1]
+        done = len(messages)
         try:
             self._events += (located.event for located in self._source.events(messages, first))
-        except DecodeError as error:
-            if error.message is not None and error.message_offset is not None:
-                error.add(stream_offset=starts[error.message - first] + error.message_offset)
+        except (DecodeError, OrderError) as error:
+            if error.message is not None:
+                done = error.message - first + 1
+                self._waiting = messages[done:]
+                if isinstance(error, DecodeError) and error.message_offset is not None:
+                    error.add(stream_offset=starts[done - 1] + error.message_offset)
             raise
+        finally:
+            self._messages, self._stream_offset = first + done, starts[done]

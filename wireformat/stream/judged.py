@@ -1,4 +1,4 @@
-"""Judges a whole input at its end: whether its messages have the format that they were read as.
+"""Checks at the end of an input whether its messages have the format that they were read as.
 
 A single message, a part of an input, or an endless input is not judged, since UNKNOWN records are not an error.
 """
@@ -62,9 +62,8 @@ class Judged:
     def _with_heads_kept(self, messages: Iterable[Any]) -> Iterator[Any]:
         for message in messages:
             if len(self._heads) < LOOKED_AT and message is not None:
-                with suppress(
-                    TypeError, ValueError
-                ):  # a null scalar of Arrow; values that are not bytes are refused later
+                # A null scalar of Arrow raises ValueError. Values that are not bytes are refused later.
+                with suppress(TypeError, ValueError):
                     self._heads.append(bytes(memoryview(message)[:HEAD_BYTES]))
             yield message
 

@@ -80,7 +80,7 @@ class MessageReader:
             event = self.format.read(message, frame, self._options)
         except DecodeError as error:
             if error.names is not None and not self._options.keeps_table(error.names):
-                return None  # nobody asked for the row, and scans step over it without a look at its cells
+                return None  # filtered out: scans step over the row, too, and do not read its cells
             if error.names is not None and self._counted is not None and not self._counted.keeps_table(error.names):
                 schema, table = error.names
                 return Insert(lsn=frame.lsn, table_schema=schema, table_name=table, new=TupleData())

@@ -17,7 +17,7 @@ from ..errors import StateError
 HEADER_BYTES = 128
 """The length of the header line, padded with blanks, so that Arrow's buffers after it are aligned."""
 
-BEGIN_ANEW = "or begin anew without a state (on Spark: with a new checkpoint folder)"
+START_OVER = "or start over without a state (on Spark: with a new checkpoint folder)"
 
 
 def seal(kind: str, version: int, payload: bytes) -> bytes:
@@ -41,13 +41,13 @@ def unseal(kind: str, versions: Collection[int], data: Any) -> tuple[int, memory
         header = None
     if not isinstance(header, dict) or header.get("state") != kind or type(header.get("version")) is not int:
         got = "a pickle, which is never loaded" if bytes(view[:1]) == b"\x80" else "other bytes"
-        raise StateError(f"saved state: expected one of {kind}, got {got}: give the state that was saved, {BEGIN_ANEW}")
+        raise StateError(f"saved state: expected one of {kind}, got {got}: pass the state that was saved, {START_OVER}")
     version = header["version"]
     if version not in versions:
         readable = " or ".join(map(str, sorted(versions)))
         raise StateError(
             f"saved state: expected version {readable} of {kind}, which this release reads, got version {version}: "
-            f"go on with a release that reads it, {BEGIN_ANEW}"
+            f"continue with a release that reads it, {START_OVER}"
         )
     payload = view[HEADER_BYTES:]
     if crc32(payload) != header.get("crc32"):
@@ -57,7 +57,7 @@ def unseal(kind: str, versions: Collection[int], data: Any) -> tuple[int, memory
 
 def damaged(kind: str, expected: str, got: str) -> StateError:
     """Returns the error for a state that was changed after it was written."""
-    return StateError(f"saved state: {kind}: expected {expected}, got {got}: restore it from a copy, {BEGIN_ANEW}")
+    return StateError(f"saved state: {kind}: expected {expected}, got {got}: restore it from a copy, {START_OVER}")
 
 
 def dump(fields: Mapping[str, Any]) -> bytes:

@@ -67,7 +67,7 @@ class TransactionFilter(Generic[Record]):
     def pass_transactions(self) -> None:
         """Takes any number of row-only transactions: what waits before them is left out, as before any BEGIN."""
         if self._empty is not None:
-            self._empty.begin_anew()
+            self._empty.drop_held()
 
     def take(self, facts: RecordFacts, username: str | None, record: Record) -> tuple[Record, ...]:
         """Returns the records that are kept, now that this one is known."""

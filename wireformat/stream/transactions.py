@@ -7,19 +7,16 @@ Decoding", "Two-phase Commit Support for Logical Decoding"; captures of openGaus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Generic, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
 
 from ..errors import OptionError, OrderError
 from ..formats.record_facts import aborts_whole
 from ..options.checks import flag, one_of, shown
-from .attempts import Attempt, Fate, Handle, TransactionFacts, facts_of
-from .chunk_start import AttemptKey, ChunkStart, OpenAtStart
+from .attempts import Attempt, Fate, Handle, OpenAttempts, TransactionFacts, facts_of
+from .chunk_start import ChunkStart, OpenAtStart
 from .controls import Control, agree, commit_lsn_of, is_of_earlier, updated
 from .positions import Position
-
-STAGES = ("plain", "block", "streamed", "prepared")
-"""The stages of an attempt that has not ended: plain; streamed, in or between blocks; prepared. They are saved."""
 
 TWO_PHASE = ("commit", "prepare")
 """When a prepared transaction is delivered."""
@@ -29,7 +26,7 @@ _NO_TRANSACTION = (
     "the stream starts inside a transaction, was decoded with a `kinds` filter, or comes from "
     "pg_logical_get_area_changes: decode all kinds, from the BEGIN of a transaction"
 )
-"""Why rows can stand outside a transaction, and what to do."""
+"""Why rows can be outside a transaction, and what to do."""
 
 _ENDS = (
     "COMMIT",
@@ -57,7 +54,7 @@ class CountedTransactions(NamedTuple):
     csn: int | None
 
 
-class TransactionMachine(Generic[Handle]):
+class TransactionMachine(OpenAttempts[Handle]):
     """Takes a stream in order by its methods `take_…`. Each returns the fates it settles.
 
     unknown_prepared   gids that ended without a known PREPARE, each once, in the order of their end records
@@ -73,12 +70,7 @@ class TransactionMachine(Generic[Handle]):
         self.two_phase = two_phase
         self._delivers_at_prepare = two_phase == "prepare"
         self.drop_resent = drop_resent
-        self._plain: Attempt[Handle] | None
-        self._block: Attempt[Handle] | None
-        self._streamed: dict[int, Attempt[Handle]]
-        self._prepared: dict[str, Attempt[Handle]]
-        self._touched: dict[Attempt[Handle], None]
-        self.forget()
+        super().__init__()
         self.continue_after(Position() if after is None else after)
         self._settled: list[Fate[Handle]] = []
         self._unknown_prepared: dict[str, None] = {}
@@ -106,25 +98,10 @@ class TransactionMachine(Generic[Handle]):
         self._open_before = open_xids
         self.without_first_block: set[int] = set()
 
-    def forget(self) -> None:
-        """Forgets all open transactions."""
-        self._plain = self._block = None
-        self._streamed = {}
-        self._prepared = {}
-        self._touched = {}
-
     def restore(self, open: Iterable[tuple[str, str | None, Attempt[Handle]]], unknown_prepared: Iterable[str]) -> None:
         """Restores the attempts that `staged` returned, and the unknown gids. Call it before anything is taken."""
         self._unknown_prepared = dict.fromkeys(unknown_prepared)
-        for stage, gid, attempt in open:
-            if stage == "plain":
-                self._plain = attempt
-            elif stage == "prepared":
-                self._prepared[str(gid)] = attempt
-            else:
-                self._streamed[int(attempt.begin.xid or 0)] = attempt
-                if stage == "block":
-                    self._block = attempt
+        self.restore_open(open)
 
     @property
     def position(self) -> Position:
@@ -148,23 +125,6 @@ class TransactionMachine(Generic[Handle]):
             is_covered = position.covers(commit_lsn_of(begin), begin.csn)
             return is_covered and (begin.commit_lsn is not None or not reaches_it)
         return is_ended_covered and not reaches_it
-
-    @property
-    def open(self) -> Iterator[Attempt[Handle]]:
-        """The attempts that have not ended."""
-        if self._plain is not None:
-            yield self._plain
-        yield from self._streamed.values()
-        yield from self._prepared.values()
-
-    def staged(self) -> Iterator[tuple[str, str | None, Attempt[Handle]]]:
-        """Yields the attempts that have not ended, each with its stage, and with its gid if it is prepared."""
-        if self._plain is not None:
-            yield "plain", None, self._plain
-        for attempt in self._streamed.values():
-            yield "block" if attempt is self._block else "streamed", None, attempt
-        for gid, attempt in self._prepared.items():
-            yield "prepared", gid, attempt
 
     def begin_of_chunk(self, xids: Collection[int], gids: Collection[str]) -> ChunkStart:
         """Returns what a machine needs to take a chunk from here, whose records name only these transactions."""
@@ -192,22 +152,10 @@ class TransactionMachine(Generic[Handle]):
         self.without_first_block = {*start.without_first_block}
         self.restore([(one.stage, one.gid, Attempt(one.begin, [], one.undone, one.before)) for one in start.open], ())
 
-    def take_touched(self) -> list[Attempt[Handle]]:
-        """Returns the attempts that have not ended and got handles since the last call."""
-        touched, self._touched = self._touched, {}
-        return [*touched]
-
-    def keys_of(self, attempts: Iterable[Attempt[Handle]], gids: Iterable[str]) -> list[AttemptKey]:
-        """Returns what identifies each of these attempts that have not ended; `gids` has those of the prepared ones."""
-        keys: dict[Attempt[Handle], AttemptKey] = {self._prepared[gid]: gid for gid in gids if gid in self._prepared}
-        if self._plain is not None:
-            keys[self._plain] = None
-        return [keys.get(attempt, attempt.begin.xid) for attempt in attempts]
-
     def take_rows(self, handle: Handle | None, count: int, lone: bool = False) -> list[Fate[Handle]]:
         """Takes a range of rows of one transaction.
 
-        handle  None: rows that nobody reads. They count with the handle before
+        handle  None: rows that are not read, which count with the handle before
         count   how many of the rows are delivered if the transaction is
         lone    whether the range is one transactional message, which may be sent without BEGIN and COMMIT
         """
@@ -220,9 +168,8 @@ class TransactionMachine(Generic[Handle]):
                 attempt.before += count
         elif attempt is not None:
             self._add(attempt, handle, count)
-        elif (
-            lone and handle is not None
-        ):  # test_decoding before 17 with skip-empty-xacts prints messages without their BEGIN and COMMIT
+        elif lone and handle is not None:
+            # test_decoding before 17 with skip-empty-xacts prints messages without their BEGIN and COMMIT.
             self._committed(Attempt(Control("MESSAGE"), [(handle, count)]), Control("MESSAGE"))
         else:
             raise self._error("BEGIN or STREAM_START before rows", "rows outside a transaction", hint=_NO_TRANSACTION)
@@ -251,15 +198,6 @@ class TransactionMachine(Generic[Handle]):
     def _settle(self, attempt: Attempt[Handle], facts: TransactionFacts | None) -> None:
         self._touched.pop(attempt, None)
         self._settled.append((attempt, facts))
-
-    def _add(self, attempt: Attempt[Handle], handle: Handle | None, count: int = 0) -> None:
-        if handle is not None:
-            attempt.handles.append((handle, count))
-            self._touched[attempt] = None
-
-    @property
-    def _current(self) -> Attempt[Handle] | None:
-        return self._plain if self._block is None else self._block
 
     def _error(self, expected: str, got: object, lsn: int | None = None, hint: str | None = None) -> OrderError:
         current = self._current
@@ -305,9 +243,7 @@ class TransactionMachine(Generic[Handle]):
 
     def _begin(self, record: Control, handle: Handle | None) -> None:
         self._handle_restart(record)
-        if (
-            record.xid is not None and record.xid in self._streamed
-        ):  # sent again after a restart, now as a plain transaction
+        if record.xid is not None and record.xid in self._streamed:  # sent again, now as a plain transaction
             self._settle(self._streamed.pop(record.xid), None)
         self._plain = Attempt(record)
         self._add(self._plain, handle)
@@ -339,9 +275,8 @@ class TransactionMachine(Generic[Handle]):
     def _prepare(self, record: Control, handle: Handle | None) -> None:
         if self._plain is None or is_of_earlier(record, self._plain.begin):
             self._handle_restart(record)
-            self._hold_prepared(
-                Attempt(record), record, handle
-            )  # PostgreSQL 18 sends no BEGIN for an empty transaction
+            # PostgreSQL 18 sends no BEGIN for an empty transaction.
+            self._hold_prepared(Attempt(record), record, handle)
             return
         attempt = self._end_plain(record)
         if attempt is not None:
@@ -378,9 +313,8 @@ class TransactionMachine(Generic[Handle]):
             return
         if not was_delivered and not self._position.covers(record.commit_lsn, record.csn):
             self._unknown_prepared[str(record.gid)] = None
-        if (
-            self._delivers_at_prepare
-        ):  # it has been delivered, and from now on only the position can show that its PREPARE is sent again
+        if self._delivers_at_prepare:
+            # It has been delivered, and from now on only the position can show that its PREPARE is sent again.
             self._position = self._position.advanced(record.commit_lsn, record.csn, transactions=0)
 
     def _rollback_prepared(self, record: Control, handle: Handle | None) -> None:

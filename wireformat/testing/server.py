@@ -1,4 +1,4 @@
-"""A server that is made up: it makes the events of a stream, and knows what its tables hold."""
+"""A made-up server: it makes the events of a stream, and knows the rows of its tables."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StreamRecipe(NamedTuple):
 
 
 class _TableState:
-    """A table while the stream goes on.
+    """A table during the stream.
 
     rows           by key, with the columns that there are now
     locked         keys of rows that an open transaction has changed, and their transactions
@@ -106,7 +106,7 @@ class _MadeTransaction:
 
 
 class Server:
-    """Makes the events, and knows what the tables hold."""
+    """Makes the events, and knows the rows of the tables."""
 
     def __init__(self, plan: StreamRecipe) -> None:
         self.plan = plan
@@ -120,14 +120,14 @@ class Server:
         self.time = datetime(2026, 3, 2, 8, tzinfo=timezone.utc)
 
     def rows(self) -> dict[tuple[str, str], list[Values]]:
-        """What each table holds."""
+        """The rows of each table."""
         return {
             (state.table.schema, state.table.name): [dict(state.rows[key]) for key in sorted(state.rows, key=str)]
             for state in self.states
         }
 
     def events(self) -> Iterator[Event]:
-        """The whole stream; what is open at its end is ended."""
+        """Yields the whole stream. Transactions that are open at its end are ended."""
         left = self.plan.transactions
         while left or self.open:
             if self.open and (not left or self.chance.random() < 0.4):

@@ -123,12 +123,12 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "a pickle": (pickle.dumps(("machine", 0)), "expected one of wireformat.transactions, got a pickle, which is never"),
     "nothing": (
         b"",
-        "expected one of wireformat.transactions, got other bytes: give the state that was saved, or begin",
+        "expected one of wireformat.transactions, got other bytes: pass the state that was saved, or start over",
     ),
     "of another kind": (seal("wireformat.rows", 1, b"{}"), "expected one of wireformat.transactions, got other bytes"),
     "of another version": (
         sealed({}, 2),
-        r"expected version 1 of wireformat.transactions, which this release reads, got version 2: go on with",
+        r"expected version 1 of wireformat.transactions, which this release reads, got version 2: continue with",
     ),
     "of no version": (
         b'{"state": "wireformat.transactions", "version": true}'.ljust(HEADER_BYTES),
@@ -313,7 +313,7 @@ def test_columns_are_those_of_the_held_rows() -> None:
 @pytest.mark.parametrize("end", [wf.Commit(xid=1, lsn=5), wf.Abort(xid=1)], ids=["read", "dropped"])
 def test_the_store_must_be_that_of_the_state(end: wf.Event) -> None:
     state = one_open(RowSpill(1 << 20))
-    with pytest.raises(wf.StateError, match="in the store, got none or others: give the store with which"):
+    with pytest.raises(wf.StateError, match="in the store, got none or others: pass the store with which"):
         delivered(wf.arrow.Transactions(store=RowSpill(1 << 20), state=state), table([end]))
     other = RowSpill(1 << 20)
     other.put(pa.record_batch({"x": [1]}))

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.engine import faults
 from wireformat.arrow.engine.scanner import Scanner
+from wireformat.arrow.scan.message_batches import MessageBatch
 from wireformat.arrow.scan.notes import CORRUPT, KIND
 from wireformat.formats.registry import find_format
 from wireformat.framing import gauss_batch
 from wireformat.framing.frames import Frame
 from wireformat.options import ReadOptions
 
+from ... import handmade
 from ...engines import MODES, agree
+from ..scan.small_limits import shrink
 
 GOOD = [wf.Insert(lsn=n, table_schema="s", table_name="t", new=wf.TupleData(("a",), ("é",), ("text",))) for n in (1, 2)]
 
@@ -84,3 +88,21 @@ def test_a_long_message_that_is_cut_is_framed_once(monkeypatch: pytest.MonkeyPat
         (scanned,) = Scanner(format, ReadOptions.check(mode="PERMISSIVE")).scan([cut])
         assert scanned.row_count > 990
     assert framed == [999]
+
+
+def test_a_large_message_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in each step of the scan that finds bad records in it: that took minutes for a gigabyte."""
+    copied: list[int] = []
+    copy = MessageBatch.message
+
+    def counted(batch: MessageBatch, index: int) -> bytes:
+        copied.append(index)
+        return copy(batch, index)
+
+    bodies = [handmade.COMMIT, handmade.commit(b"?")] * 600
+    messages = [handmade.message(*bodies), handmade.message(*bodies)]
+    shrink(monkeypatch, MESSAGE_BATCH_ROWS=10)
+    monkeypatch.setattr(faults, "FEW", len(bodies) * len(messages))
+    monkeypatch.setattr(MessageBatch, "message", counted)
+    assert len(wf.arrow.changes(messages, "gaussdb-binary", mode="PERMISSIVE", threads=1)) == 2400
+    assert copied == [0, 1]

@@ -140,6 +140,18 @@ def test_names_in_other_encodings(format: str, encoding: str) -> None:
     agree(messages, format=format, mode="PERMISSIVE")
 
 
+@pytest.mark.parametrize("is_of_columns", [False, True])
+@each_format
+def test_names_that_are_text_only_if_they_are_joined(format: str, is_of_columns: bool) -> None:
+    """All rows of such a table are bad. All but the first were once read, with names that were no text."""
+    schema, table, names = ("s", "t", ("aÃ", "©b")) if is_of_columns else ("sÃ", "©t", ("a", "b"))
+    image = wf.TupleData(names, ("1", "x"), ("?number", "?string") if format == "sql-decoding" else ("integer", "text"))
+    event = wf.Delete(lsn=1 if format.startswith("gaussdb") else None, table_schema=schema, table_name=table, old=image)
+    messages = list(wf.encode([event] * 3, format, encoding="latin-1"))
+    answer = agree(messages, format=format, mode="PERMISSIVE")
+    assert [event.kind for event in answer.events] == ["CORRUPT"] * 3
+
+
 def test_a_bad_record_whose_table_could_end_at_a_later_mark() -> None:
     """Of gaussdb-text, where the first mark that can be read tells: a table that nobody asked for ends the search."""
     good = b"table s t INSERT: a[integer]:1"

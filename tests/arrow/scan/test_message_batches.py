@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -235,3 +235,25 @@ def test_a_list_is_cut_as_any_other_iterable(
     assert found[0] == found[1]
     together = [pair for batch in message_batches(messages, 7) for pair in batch.messages()]
     assert together == [(index, data) for index, data in enumerate(messages, 7) if data is not None]
+
+
+def test_small_chunks_are_read_together() -> None:
+    """To scan a chunk by itself takes as long as to scan hundreds of messages."""
+    chunks = pa.chunked_array([pa.array([one], pa.binary()) for one in MESSAGES * 100])
+    (found,) = message_batches(chunks, 7)
+    expected = [(index, one) for index, one in enumerate(MESSAGES * 100, 7) if one is not None]
+    assert [*found.messages()] == expected
+
+
+@each_engine
+def test_rows_before_an_error_of_a_generator_are_not_lost(engine: str) -> None:
+    """As with `decode` and with captures."""
+
+    def broken() -> Iterator[bytes]:
+        yield from [BARE] * 3
+        raise ConnectionError("the server has gone")
+
+    batches = wf.arrow.batches(broken(), FORMAT, engine=engine)
+    assert next(batches)["message"].to_pylist() == [0, 1, 2]
+    with pytest.raises(ConnectionError):
+        next(batches)

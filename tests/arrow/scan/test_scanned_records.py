@@ -10,7 +10,7 @@ from wireformat.arrow.engine.scanner import Scanner
 from wireformat.formats.registry import find_format
 from wireformat.options import ReadOptions
 
-from ... import handmade
+from ... import handmade, text_samples
 from ... import handmade_pgoutput as hand
 from ...engines import MODES, agree
 from ...handmade import u32, u64
@@ -135,3 +135,17 @@ def test_contents_that_are_longer_in_digits_than_the_scratch() -> None:
     contents = [bytes(range(256)) * size for size in (1, 40, 4, 1000)]
     messages = [logical_message(b"p", content) for content in contents]
     assert [event.content for event in agree(messages, format="pgoutput").events] == contents  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("format", ["gaussdb-json", "gaussdb-text"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_only_a_text_without_bytes_is_left_to_the_declaration(format: str, place: int) -> None:
+    """The declaration once read all that followed in the message, which took a hundred times as long."""
+    texts = [b"BEGIN CSN: 5 first_lsn: 0/1", b"commit xid: 7"]
+    messages = [text_samples.batched(*texts[:place], b"", *texts[place:]), text_samples.batched(b"")]
+    scanner = Scanner(find_format(format), ReadOptions())
+    read = [events for scanned in scanner.scan(messages) for events in scanned.events.values()]
+    assert [len(events) for events in read] == [1, 1]
+    for mode in MODES:
+        assert len(agree(messages, format=format, mode=mode).events) == 4
+    agree([messages[1][:-1], messages[0][:-1], messages[0] + b"x"], format=format, mode="PERMISSIVE")

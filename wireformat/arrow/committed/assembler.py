@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...options.keywords import checks_keywords
-from ...stream.attempts import Attempt, Fate
+from ...stream.attempts import Attempt, AttemptKey, Fate, key_of
 from ...stream.capture_position import OpenTransaction, open_transaction
 from ...stream.chunk_plan import LaterFate
-from ...stream.chunk_start import AttemptKey, ChunkStart, key_of
+from ...stream.chunk_start import ChunkStart
 from ...stream.controls import DELIVERED_KINDS
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
@@ -287,7 +287,7 @@ class Transactions:
         if self._open_rows.saved and self._columns != names:
             raise OptionError(
                 f"row changes: expected the columns of the open rows in the state, {', '.join(self._columns)}, "
-                f"got {', '.join(names)}; change columns when no transaction is open, or begin anew without the state"
+                f"got {', '.join(names)}; change columns when no transaction is open, or start over without the state"
             )
         self._columns = names
         self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])

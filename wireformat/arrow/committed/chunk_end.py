@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...stream.attempts import Attempt
+from ...stream.attempts import Attempt, AttemptKey, key_of
 from ...stream.chunk_plan import LaterFate
-from ...stream.chunk_start import AttemptKey, ChunkStart, OpenAtStart, key_of
+from ...stream.chunk_start import ChunkStart, OpenAtStart
 from ...stream.transactions import TransactionMachine
 from .row_ranges import RowRange
 

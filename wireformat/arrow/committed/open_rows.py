@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...errors import OptionError, StateError
 from ...stream.attempts import Attempt
-from ...stream.saved import BEGIN_ANEW
+from ...stream.saved import START_OVER
 from ..arrays import Array
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices, taken
 from .spill import Handle, RowStore, checked_store
@@ -281,8 +281,8 @@ class OpenRows:
 
 def _missing() -> StateError:
     return StateError(
-        "saved state: expected the rows of open transactions in the store, got none or others: give the store "
-        f"with which the state was saved, {BEGIN_ANEW}"
+        "saved state: expected the rows of open transactions in the store, got none or others: pass the store "
+        f"with which the state was saved, {START_OVER}"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import OptionError
-from ...stream.attempts import Attempt
+from ...stream.attempts import STAGES, Attempt
 from ...stream.controls import CONTROL_KINDS, Control
 from ...stream.saved import (
     COUNT,
@@ -33,7 +33,7 @@ from ...stream.saved import (
 )
 from ...stream.saved_position import SHAPE as POSITION
 from ...stream.saved_position import fields_of, position_of
-from ...stream.transactions import STAGES, TWO_PHASE, TransactionMachine
+from ...stream.transactions import TWO_PHASE, TransactionMachine
 from .open_rows import OpenRows, SavedBatch
 from .row_ranges import RowRange
 

@@ -100,6 +100,7 @@ class BatchScan:
             self._cursor = self._learned.cursor
         self._scratch: Notes | None = None
         self._stepped_before = 0
+        self._message = (-1, b"")
         self.message_batch = message_batch
         self.counts = counts
         self.learned = 0
@@ -157,6 +158,13 @@ class BatchScan:
         ends = np.zeros((2, len(MAPS)), np.int64)
         arrays = (self.message_batch.buffer, *self.notes, self.dictionary, self._cursor, self._input.settings)
         return int(drop_unwanted(*arrays, *self._filters, ends, count))
+
+    def message(self, batch_index: int) -> bytes:
+        """Returns one message by its batch index. The last one is kept for later steps: a bad message often has many
+        bad records, and may be so large that each step sees only a part of it."""
+        if self._message[0] != batch_index:
+            self._message = batch_index, self.message_batch.message(batch_index)
+        return self._message[1]
 
     @property
     def ended(self) -> bool:
@@ -389,7 +397,7 @@ class Scanner:
         events: dict[int, list[Located]],
     ) -> None:
         """Reads the record of a row, or its message from this record on, into `events`, or notes that it is CORRUPT."""
-        message = second_look.message(record.batch_index)
+        message = batch_scan.message(record.batch_index)
         self._learn(batch_scan, record.batch_index)
         found = events[row] = []
         if record.status == DECLINED_REST:

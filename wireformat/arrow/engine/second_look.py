@@ -60,14 +60,7 @@ class SecondLook:
         self._known_bytes, self._scanned_bytes = known_bytes, len(text)
         self._options = options
         self._is_strict_utf8 = options.encoding == "utf-8" and options.encoding_errors == "strict"
-        self._message = (-1, b"")
         self._corrupt: list[tuple[int, int, int]] = []
-
-    def message(self, batch_index: int) -> bytes:
-        """Returns one message by its batch index. The last one is kept: a bad message often has many bad records."""
-        if self._message[0] != batch_index:
-            self._message = batch_index, self._message_batch.message(batch_index)
-        return self._message[1]
 
     def is_declined(self, rows: Array, unfinished: Array) -> Array:
         """Returns which of these rows the declaration must read, as far as that is known before texts are decoded."""

@@ -196,7 +196,7 @@ def _batch_by_table(
         yield table, copied.copied(end - count, end) if len(tables) > 1 else copied
 
 
-def take_rows(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> Iterator[CommittedRows]:
+def newly_committed(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> Iterator[CommittedRows]:
     """Yields the committed rows that these rows complete, in commit order."""
     if isinstance(rows, pa.RecordBatch):
         yield from transactions.take(rows)

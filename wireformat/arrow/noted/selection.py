@@ -20,7 +20,7 @@ from ..jit.intrinsics import BLOCK, copy_block
 from ..noted_texts import NotedTexts, unused
 from ..row_changes import TABLE_KINDS
 from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
-from ..typed_tables.images import EncodedLists, Image
+from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection, sequence_text
 
@@ -62,12 +62,12 @@ class NotedSelection:
     @property
     def types(self) -> EncodedLists:
         """See Selection."""
-        return self._lists([layout.types for layout in self.layouts])
+        return EncodedLists(self.layout_codes, [layout.types for layout in self.layouts])
 
     @property
     def unchanged(self) -> EncodedLists:
         """See Selection."""
-        return self._lists([layout.unchanged for layout in self.layouts])
+        return EncodedLists(self.layout_codes, [layout.unchanged for layout in self.layouts])
 
     @property
     def kinds(self) -> Array:
@@ -118,7 +118,7 @@ class NotedSelection:
         last_byte = int(pairs[last, 0]) if last < len(pairs) else len(source)
         firsts, codes = grouped(self.layout_codes[begin:end])
         return NotedSelection(
-            codes,
+            codes.copy(),  # they may be those of all rows
             [self.layouts[code] for code in self.layout_codes[begin + firsts].tolist()],
             _noted_texts(own, source[first_byte:last_byte].copy() if len(own) else source[:0]),
             self.starts[:, begin:end] - first,
@@ -130,14 +130,9 @@ class NotedSelection:
         """See Selection."""
         return len(self.values.source) + self.values.pairs.nbytes + 100 * len(self.layout_codes)
 
-    def _image(self, names: Sequence[Names | None], starts: Array) -> Image:
-        valid = np.array([image is not None for image in names], bool)[self.layout_codes]
-        return Image(valid, self._lists(names), self.values, starts)
-
-    def _lists(self, lists: Sequence[Names | None]) -> EncodedLists:
-        code_of: dict[Names | None, int] = {None: 0}
-        codes = np.array([code_of.setdefault(names, len(code_of)) for names in lists], np.int64)
-        return EncodedLists(codes[self.layout_codes], list(code_of))
+    def _image(self, names: list[Names | None], starts: Array) -> Image:
+        lists = EncodedLists(self.layout_codes, names)
+        return Image(~lists.where(is_null), lists, self.values, starts)
 
 
 def copied_rows(
@@ -155,13 +150,11 @@ def copied_rows(
     order     int64[n]: the index in `rows` of each row of the result; None for their own order
     """
     layout_codes, layouts = layouts_of(scanned, rows) if known is None else known
-    counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
-    _measure_values(scanned.rows, rows, scanned.cells, counts, sizes)
-    if order is None:
-        order = target_rows = np.arange(len(rows))
-    else:
-        counts, sizes, target_rows = counts[order], sizes[order], np.empty(len(rows), np.int64)
+    target_rows = np.arange(len(rows))
+    if order is not None:
         target_rows[order] = np.arange(len(rows))
+    counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
+    _measure_values(scanned.rows, rows, scanned.cells, target_rows, counts, sizes)
     ends, byte_ends = np.cumsum(counts).reshape(-1, 2), np.cumsum(sizes)
     starts = ends - counts
     count, size = (int(ends[-1, 1]), int(byte_ends[-1])) if len(rows) else (0, 0)
@@ -277,8 +270,10 @@ def _noted_texts(pairs: Array, source: Array) -> NotedTexts:
 
 
 @compiled
-def _measure_values(rows: Array, chosen: Array, cells: Array, counts: Array, sizes: Array) -> None:
+def _measure_values(rows: Array, chosen: Array, cells: Array, target_rows: Array, counts: Array, sizes: Array) -> None:
     """Fills how many values the images of the rows chosen[n] have, counts[n, 2], and the bytes of each row, sizes[n].
+
+    target_rows   int64[n]: which row of the result each of the rows chosen[n] is
 
     BLOCK bytes follow the values of a row.
     """
@@ -292,8 +287,8 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, counts: Array, siz
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
-            counts[index, map_index - NEW] = count
-        sizes[index] = size
+            counts[target_rows[index], map_index - NEW] = count
+        sizes[target_rows[index]] = size
 
 
 @compiled
@@ -332,8 +327,10 @@ def _copy_values(
                     for step in range(0, length, BLOCK):
                         copy_block(target, at + step, text, ~start + step)
                 elif start + length + BLOCK <= len(source):
-                    for step in range(0, length, BLOCK):
+                    step = 0
+                    while step < length:  # for most values, faster than a range with a step
                         copy_block(target, at + step, source, start + step)
+                        step += BLOCK
                 else:
                     for step in range(length):
                         target[at + step] = source[start + step]

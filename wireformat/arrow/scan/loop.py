@@ -3,7 +3,8 @@
 A kernel adds three functions, all compiled into its own walk:
 
     open_record(buffer, start, stop, at, record) -> (body, end, lsn, has_lsn)
-        the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
+        the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken.
+        A body without bytes is left to the declaration
     close_record(buffer, stop, end, has_lsn) -> (at, outcome)
         where the record after the one that ends at `end` begins, and MORE, DONE or LOST
     read_record(arrays, at, stop, row) -> status
@@ -142,7 +143,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 used = cursor[TEXT_USED]
                 cursor[NEXT_MESSAGE] = message
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
-                status = read_record(arrays, body, end, row)
+                status = read_record(arrays, body, end, row) if body < end else DECLINED
                 if CHECKED and (
                     cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
                     or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)

@@ -40,7 +40,7 @@ def message_batches(messages: Any, first: int = 0, parts: int = 1, times: int = 
     """Cuts messages into batches of about MESSAGE_BATCH_BYTES / parts, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
-                without copying
+                without copying but for small chunks
     first       index of the first message
     times       batches of an array are this many times as large
 
@@ -48,13 +48,38 @@ def message_batches(messages: Any, first: int = 0, parts: int = 1, times: int = 
     """
     check_messages(messages)
     batch_bytes = MESSAGE_BATCH_BYTES // parts
-    arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
+    arrays = joined_arrays(messages.chunks) if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
             yield from _array_batches(array, first, batch_bytes * times)
             first += len(array)
         else:
             yield from _iterable_batches(array, first, batch_bytes)
+
+
+JOINED_BYTES, JOINED_MESSAGES = 4 << 20, 1 << 14
+"""Arrays are joined up to this size, which costs less than to read them one by one; and up to so many messages, since
+what a scan notes of small ones is many times as large."""
+
+
+def joined_arrays(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
+    """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
+    small: list[pa.Array] = []
+    size = count = 0
+    for array in arrays:
+        is_full = size + array.nbytes > JOINED_BYTES or count + len(array) > JOINED_MESSAGES
+        if small and (is_full or array.type != small[0].type):
+            yield _concatenated(small)
+            small, size, count = [], 0, 0
+        small.append(array)
+        size += array.nbytes
+        count += len(array)
+    if small:
+        yield _concatenated(small)
+
+
+def _concatenated(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)  # which copies a single one, too
 
 
 def is_live(messages: Any) -> bool:
@@ -135,13 +160,18 @@ def _iterable_batches(messages: Iterable[Any], first: int, batch_bytes: int) -> 
             return
     numbers: list[int] = []
     parts, size = [], 0
-    for index, data in one_by_one(messages, first):
-        if parts and size + len(data) > batch_bytes:
-            yield _joined(parts, numbers)
-            parts, numbers, size = [], [], 0
-        parts.append(data)
-        numbers.append(index)
-        size += len(data)
+    try:
+        for index, data in one_by_one(messages, first):
+            if parts and size + len(data) > batch_bytes:
+                given, given_numbers, parts, numbers, size = parts, numbers, [], [], 0
+                yield _joined(given, given_numbers)
+            parts.append(data)
+            numbers.append(index)
+            size += len(data)
+    except Exception:
+        if parts:
+            yield _joined(parts, numbers)  # what came before the error is not lost
+        raise
     if parts:
         yield _joined(parts, numbers)
 

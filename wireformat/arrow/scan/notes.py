@@ -57,9 +57,8 @@ MAPS = ("new", "old", "detail")
 GIVEN = 6
 HAS_UNCHANGED = GIVEN + len(MAPS)
 COMPLETE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are those of the relation, and are not noted
-UNTYPED = (
-    COMPLETE + 2
-)  # the types of its cells are forms of literals, noted also in a complete image; the table has none
+# The types of its cells are forms of literals, noted also in a complete image. The table has none.
+UNTYPED = COMPLETE + 2
 IMAGE_BITS = 1 << NEW | 1 << OLD  # the bits of both images, of PRESENT shifted down by GIVEN or COMPLETE
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3

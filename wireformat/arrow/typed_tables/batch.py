@@ -195,7 +195,7 @@ def typed_batch(
     change_types = output.change_types
     kept_columns = [per_row(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
     added = [
-        pa.DictionaryArray.from_arrays(pa.array(change_types, pa.int32()), pa.array(CHANGE_TYPES)).cast(pa.string()),
+        pa.array(CHANGE_TYPES).take(pa.array(change_types)),
         per_row(rows.column("sequence", SEQUENCE)),
         per_row(rows.column("xid", pa.int64())),
         per_row(rows.column("commit_time", pa.timestamp("us", "UTC"))),
@@ -211,15 +211,15 @@ def typed_batch(
 
 def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:
     """Raises BadRows if a row whose columns have no names has more or fewer values than the schema has columns."""
-    names = changes.rows.new.names
-    counts = np.array([len(image or ()) for image in names.lists])[names.codes]
-    others = np.flatnonzero(changes.rows.numbered & (counts != len(columns)))
+    rows = changes.rows
+    others = np.flatnonzero(rows.numbered & rows.new.names.where(lambda image: len(image or ()) != len(columns)))
     if len(others):
         first = int(others[0])
+        names = rows.new.names[first]
         raise BadRows(
             f"{counted(len(columns), 'value')}, one for each column of the schema, since the row does not name its "
             "columns",
-            f"{counts[first]}",
+            f"{len(names or ())}",
             **changes.location(first),
         )
 
@@ -237,6 +237,8 @@ def _changes_key(
     Values are compared, not their texts alone: 0 and -0 are equal.
     """
     changed = np.zeros(len(rows.kinds), bool)
+    if not options.keys:
+        return changed
     has_old_key = (rows.kinds == TABLE_UPDATE) & rows.old.valid
     for column, value, old in zip(columns, values, olds, strict=True):
         if column.name in options.keys:
@@ -293,6 +295,8 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     with_both_images = options.images == "both"
     has_two_rows = (is_split | (is_update & rows.old.valid)) if with_both_images else is_split
     types = np.where(is_update, POSTIMAGE, rows.kinds) if with_both_images else rows.kinds
+    if is_kept.all() and not has_two_rows.any():
+        return _Output(np.arange(count), has_two_rows, has_two_rows, types, is_one_to_one=True, dropped=0)
     row_counts = np.where(has_two_rows, 2, 1) * is_kept
     changes = np.repeat(np.arange(count), row_counts)
     is_before = has_two_rows[changes]
@@ -307,7 +311,7 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
         is_before,
         is_split[changes] & ~is_before,
         types,
-        is_one_to_one=bool((row_counts == 1).all()),
+        is_one_to_one=False,
         dropped=count - int(is_kept.sum()),
     )
 

@@ -73,7 +73,10 @@ def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColu
     if not different:
         return TypedColumn(name, pa.string(), "unknown", (TextReader(),))
     sources = {sql: column_type(sql) for sql in different}
-    widest = arrow_type(sources[different[0]].arrow)
+    first = sources[different[0]]
+    widest = arrow_type(first.arrow)
+    if all(source == first for source in sources.values()):
+        return TypedColumn(name, widest, str(different[-1]), (_reader(first, widest),))
     for source in sources.values():
         widest = wider(widest, arrow_type(source.arrow))
     of_names: dict[SqlType, pa.DataType] = {}  # rows name types without modifiers: a reader takes all of a name
@@ -81,10 +84,7 @@ def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColu
         name_alone, own = replace(sql, modifiers=()), arrow_type(source.arrow)
         of_names[name_alone] = wider(of_names.get(name_alone, own), own)
     readers = {sql: _reader(source, widest, of_names[replace(sql, modifiers=())]) for sql, source in sources.items()}
-    latest = readers[different[-1]]
-    if len(set(sources.values())) == 1:
-        return TypedColumn(name, widest, str(different[-1]), (latest,))
-    of_versions = tuple(latest if sql is None else readers[sql] for sql in types)
+    of_versions = tuple(readers[different[-1] if sql is None else sql] for sql in types)
     return TypedColumn(name, widest, " or ".join(map(str, different)), of_versions)
 
 

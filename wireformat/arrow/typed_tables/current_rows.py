@@ -12,27 +12,22 @@ key may hold two rows within one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...errors import BadRows
 from ...lsn import lsn_text
 from ..arrays import Array
-from ..codes import MOST_BITS, combined_codes, encoded, grouped
+from ..codes import MOST_BITS, codes_of_values, combined_codes, grouped
 from ..row_changes import TABLE_INSERT, TABLE_TRUNCATE, TABLE_UPDATE
+from ..take import take_rows, take_values
 
 COMES, SETS, GOES = 1, 0, -1
 """How a step changes the number of rows at the key."""
-
-MOST_ROWS = 1 << 16
-MOST_BYTES = 1 << 30
-"""The largest chunk of a column that is gathered. Arrow's offsets of texts end at 2 GiB."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +242,7 @@ def _counted(changes: Changes, keys: Sequence[str], steps: _Steps) -> Changes:
     count_of_change[steps.changes[last[counts > 0]]] = counts[counts > 0]
     indices = np.repeat(np.arange(len(changes)), count_of_change)
     unsent = {name: flags[indices] for name, flags in changes.unsent.items()}
-    return changes.inserts(indices, gathered_rows(changes.rows, indices), unsent)
+    return changes.inserts(indices, take_rows(changes.rows, indices), unsent)
 
 
 def _take_rows_with_unsent_values(
@@ -265,7 +260,7 @@ def _take_rows_with_unsent_values(
     of_step = steps.changes[steps.starts[chosen]]
     leaves = (steps.roles[steps.starts[chosen]] == GOES) & (changes.kinds[of_step] == TABLE_UPDATE)
     entries = np.where(leaves, len(changes) + np.searchsorted(changes.moved, of_step), of_step)
-    codes = [codes_of_values(gathered(column, entries)) for column in _with_old(changes, keys)]
+    codes = [codes_of_values(take_values(column, entries)) for column in _with_old(changes, keys)]
     flags = np.array([changes.unsent.get(key, np.zeros(len(changes), bool))[of_step] for key in keys]).T
     patterns, of_pattern = np.unique(flags, axis=0, return_inverse=True)
     of_pattern = of_pattern.reshape(-1)
@@ -324,7 +319,7 @@ def _current(changes: Changes, steps: _Steps) -> Changes:
     indices = np.flatnonzero(last_of_change >= 0)
     last = last_of_change[indices]
     sources = {name: _sources(changes, steps, name, begins)[last] for name in changes.unsent}
-    rows = gathered_rows(changes.rows, indices, sources)
+    rows = take_rows(changes.rows, indices, sources)
     return changes.inserts(indices, rows, {name: found < 0 for name, found in sources.items()})
 
 
@@ -412,81 +407,3 @@ def _origins(changes: Changes, steps: _Steps, arrivals: Array) -> Array:
     is_same &= changes.ordinals[origins] == changes.ordinals[of_step]
     is_same &= changes.scopes[origins] == changes.scopes[of_step]
     return np.where(is_same & (origins >= 0), leaves[origins], -1)
-
-
-def codes_of_values(column: pa.ChunkedArray) -> Array:
-    """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0."""
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        return _codes_of_lists(column)
-    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
-        ends = pc.min_max(column).as_py()
-        if ends["max"] - ends["min"] < 1 << 31:
-            return _numbers(column).astype(np.int64) - ends["min"]
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))
-        column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
-    elif (pa.types.is_string(column.type) or pa.types.is_binary(column.type)) and column.nbytes > MOST_BYTES:
-        column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
-    return encoded(column)
-
-
-def _codes_of_lists(column: pa.ChunkedArray) -> Array:
-    """The same for lists: equal lists are equal bytes of the codes of their elements."""
-    elements = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
-    codes = codes_of_values(elements)
-    lengths = _numbers(pc.list_value_length(column).fill_null(0))
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]) * codes.itemsize
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(codes)]
-    lists = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
-    found = codes_of_values(pa.chunked_array([lists])) + 1
-    if column.null_count:
-        found[_numbers(column.is_null())] = 0
-    return found
-
-
-def _numbers(column: pa.ChunkedArray) -> Array:
-    return column.to_numpy()
-
-
-def gathered_rows(table: pa.Table, indices: Array, sources: Mapping[str, Array] | None = None) -> pa.Table:
-    """Returns rows of a table.
-
-    indices   int64[n]
-    sources   other indices for the values of some columns; -1 is null
-    """
-    of_column = sources or {}
-    columns = [gathered(table[name], of_column.get(name, indices)) for name in table.column_names]
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def gathered(column: pa.ChunkedArray, indices: Array) -> pa.ChunkedArray:
-    """Returns values of a column; -1 is null."""
-    chunks = list(column.chunks)
-    if (indices < 0).any():
-        indices = np.where(indices < 0, len(column), indices)
-        chunks.append(pa.nulls(1, column.type))
-    starts = np.cumsum([0, *map(len, chunks)])
-    pieces = [
-        piece
-        for first in range(0, len(indices), MOST_ROWS)
-        for piece in _gathered(chunks, starts, indices[first : first + MOST_ROWS])
-    ]
-    return pa.chunked_array(pieces, column.type)
-
-
-def _gathered(chunks: Sequence[Any], starts: Array, indices: Array) -> Iterator[pa.Array]:
-    """Yields values of an array in chunks: in one array, or in several if their texts are long."""
-    order = None if (indices[1:] >= indices[:-1]).all() else np.argsort(indices, kind="stable")
-    in_order = indices if order is None else indices[order]
-    bounds: Array = np.searchsorted(in_order, starts)
-    found = [
-        chunks[chunk].take(pa.array(in_order[bounds[chunk] : bounds[chunk + 1]] - starts[chunk]))
-        for chunk in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
-    ]
-    if len(found) > 1 and len(indices) > 1 and sum(piece.nbytes for piece in found) > MOST_BYTES:
-        middle = len(indices) // 2
-        yield from _gathered(chunks, starts, indices[:middle])
-        yield from _gathered(chunks, starts, indices[middle:])
-        return
-    values = found[0] if len(found) == 1 else pa.concat_arrays(found)
-    yield values if order is None else values.take(pa.array(np.argsort(order)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class EncodedLists:
     """A column of lists of texts, dictionary-encoded because most of the lists are equal.
 
     codes  int64[n]: an index into `lists` for each row
-    lists  the different lists; None is a null list, and is always the first
+    lists  the lists, of which some may be equal; None is a null list
     """
 
     codes: Array
@@ -33,6 +33,11 @@ class EncodedLists:
     def __getitem__(self, row: int) -> Names | None:
         """Returns the list of a row."""
         return self.lists[self.codes[row]]
+
+    def where(self, test: Callable[[Names | None], bool]) -> Array:
+        """Returns bool[n]: whether the list of a row passes a test."""
+        passes = np.array([test(names) for names in self.lists], bool)
+        return passes[self.codes] if passes.any() else np.zeros(len(self.codes), bool)
 
 
 class Image(NamedTuple):
@@ -74,6 +79,7 @@ class Images:
         self.valid = np.concatenate([image.valid for image in images])
         self.names = joined_lists([image.names for image in images])
         self._images = images
+        self._indexes = [_indexes(names) for names in self.names.lists]
 
     def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
         """Returns the text of one column in each row, null where the row has none.
@@ -81,14 +87,14 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        indices = np.array([_index_of(names, name) for names in self.names.lists], np.int64)
+        index_of = [indexes.get(name, -1) for indexes in self._indexes]
         codes = self.names.codes
         if numbered is not None and numbered.any():
-            counts = np.array([len(names or ()) for names in self.names.lists])
-            by_number = np.where(column_index < counts, column_index, -1)
-            indices, codes = np.append(indices, by_number), codes + np.where(numbered, len(indices), 0)
-        if (indices < 0).all():
+            codes = codes + np.where(numbered, len(index_of), 0)
+            index_of += [column_index if column_index < len(names or ()) else -1 for names in self.names.lists]
+        if max(index_of, default=-1) < 0:
             return pa.nulls(len(codes), pa.string())
+        indices = np.array(index_of, np.int64)
         found: list[Texts] = []
         done = 0
         for image in self._images:
@@ -115,9 +121,14 @@ def _choose_pairs(indices: Array, codes: Array, starts: Array, of_values: Array,
             pairs[row, 0], pairs[row, 1] = of_values[starts[row] + index, 0], of_values[starts[row] + index, 1]
 
 
-def _index_of(names: Names | None, name: str) -> int:
-    """Returns the index of the column in the image, or -1."""
-    return names.index(name) if names and name in names else -1
+def _indexes(names: Names | None) -> dict[str, int]:
+    """Returns the index of each column in the image. A search for each of many columns would take their square."""
+    return {name: index for index, name in reversed([*enumerate(names or ())])}  # of equal names the first one
+
+
+def is_null(names: Names | None) -> bool:
+    """Whether a list is null."""
+    return names is None
 
 
 def is_numbered(names: Names | None) -> bool:

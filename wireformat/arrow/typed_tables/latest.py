@@ -14,7 +14,8 @@ from ...options.keywords import checks_keywords
 from ..arrays import Array
 from ..codes import combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
-from .current_rows import MOST_BYTES, MOST_ROWS, Changes, compacted, gathered_rows, joined
+from ..take import MOST_BYTES, MOST_ROWS, take_rows
+from .current_rows import Changes, compacted, joined
 from .typed_changes import TypedChanges
 
 BATCH_ROWS = 1 << 13
@@ -108,7 +109,7 @@ class LatestRows:
                 self._take(changes, batch)
         else:
             for first in range(0, len(order), MOST_ROWS):
-                for batch in gathered_rows(table, order[first : first + MOST_ROWS]).to_batches():
+                for batch in take_rows(table, order[first : first + MOST_ROWS]).to_batches():
                     self._take(changes, batch)
 
     def result(self) -> pa.Table:
@@ -129,7 +130,7 @@ class LatestRows:
         rows = self._compacted(whole.where(is_last[whole.scopes]), changes)
         table = rows.rows.append_column(changes.schema.field("_unchanged"), _unsent_lists(rows, changes))
         order = np.lexsort((rows.ordinals, rows.lsns, changes.scopes.ranks()[rows.scopes]))
-        return table if (order[1:] > order[:-1]).all() else gathered_rows(table, order)
+        return table if (order[1:] > order[:-1]).all() else take_rows(table, order)
 
     def _begun(self, schema: pa.Schema) -> TypedChanges:
         """Checks the columns: those of the first batch against the options, those of later ones against the first."""

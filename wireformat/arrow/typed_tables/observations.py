@@ -16,8 +16,8 @@ from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import combined_codes, grouped
 from ..row_changes import TABLE_RELATION
-from .rows import ChangeRows, chosen_of_batch, rows_of_tables
-from .tables import NOTHING_KNOWN, indices_by_table, list_of, positions_of, version_columns
+from .rows import ChangeRows
+from .tables import NOTHING_KNOWN, list_of, tables_of_batch, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 Part = TypeVar("Part")
@@ -58,9 +58,7 @@ class Observations:
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
-        rows, positions = rows_of_tables(batch), positions_of(batch)
-        chosen = chosen_of_batch(rows)
-        self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
+        self.take(*tables_of_batch(batch))
 
     def take(
         self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]

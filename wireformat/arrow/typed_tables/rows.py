@@ -28,7 +28,7 @@ from ..row_changes import (
 )
 from ..schemas import format_of
 from ..unread import ReadSummary
-from .images import EncodedLists, Images, is_numbered, joined_lists
+from .images import EncodedLists, Images, is_null, is_numbered, joined_lists
 from .selections import BatchSelection, Selection, row_position
 
 READ_COLUMNS = (
@@ -150,8 +150,7 @@ class ChangeRows:
 
         Only sql-decoding inserts rows without column names, and only sql-decoding omits types.
         """
-        names = self.new.names
-        return np.array([is_numbered(image) for image in names.lists])[names.codes] & (self.types.codes == 0)
+        return self.new.names.where(is_numbered) & self.types.where(is_null)
 
     @property
     def relation_ids(self) -> pa.Array:

@@ -18,6 +18,7 @@ from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
+from .images import is_null
 from .rows import ChangeRows, RowChangeSource, needed_columns, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions, Version
@@ -256,7 +257,7 @@ def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -
     if any(version.is_untyped for version in versions.versions):
         for batch in batches:
             rows = batch.rows
-            untyped = np.flatnonzero((rows.types.codes == 0) & (rows.new.valid | rows.old.valid))
+            untyped = np.flatnonzero(rows.types.where(is_null) & (rows.new.valid | rows.old.valid))
             if len(untyped):
                 raise BadRows(
                     "rows that name the types of their values, or a schema", "none", **batch.location(int(untyped[0]))

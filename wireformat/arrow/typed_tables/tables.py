@@ -65,9 +65,7 @@ class TablesFound:
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
-        rows, positions = rows_of_tables(batch), positions_of(batch)
-        chosen = chosen_of_batch(rows)
-        self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
+        self.take(*tables_of_batch(batch))
 
     def take(
         self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
@@ -79,14 +77,13 @@ class TablesFound:
         """
         for table, indices in tables:
             version_indices = self._versions.setdefault(table, TableVersions()).take(rows, indices)
-            is_change = rows.kinds[indices] != TABLE_RELATION
-            for version in np.flatnonzero(np.bincount(version_indices)).tolist():
-                is_of = version_indices == version
-                of_version = indices[is_of]
+            versions = np.flatnonzero(np.bincount(version_indices)).tolist()
+            for version in versions:
+                of_version = indices if len(versions) == 1 else indices[version_indices == version]
                 first, last = (position_of(int(index)) for index in of_version[[0, -1]])
                 total = self._totals.setdefault((table, version), [first, last, 0])
                 total[1] = last
-                total[2] += int(np.count_nonzero(is_change & is_of))
+                total[2] += int(np.count_nonzero(rows.kinds[of_version] != TABLE_RELATION))
 
     def listed(self, format: str | None, position: pa.DataType) -> pa.Table:
         """Returns the list; see `tables`.
@@ -154,6 +151,15 @@ def version_columns(version: Version) -> dict[str, Any]:
         "typmods": None if version.typmods is None else [version.typmods[name] for name in version.types],
         "key_columns": None if version.keys is None else list(version.keys),
     }
+
+
+def tables_of_batch(
+    batch: pa.RecordBatch,
+) -> tuple[ChangeRows, list[tuple[TableName, Array]], Callable[[int], dict[str, Any]]]:
+    """Returns the rows of a record batch that name tables, as TablesFound.take takes them."""
+    rows, positions = rows_of_tables(batch), positions_of(batch)
+    chosen = chosen_of_batch(rows)
+    return rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py()
 
 
 def positions_of(batch: pa.RecordBatch) -> pa.StructArray:

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError, counted
 from ...options.table import nearest
 from ..arrays import Array
-from ..codes import combined_codes, grouped
+from ..codes import codes_of_values, combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_TRUNCATE, TABLE_UPDATE
 from .change_types import ROW_CHANGE_TYPES, UNKNOWN_CHANGE, kinds_of
-from .current_rows import Changes, codes_of_values
+from .current_rows import Changes
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
@@ -97,7 +97,7 @@ class TypedChanges:
             batch, kinds = batch.filter(pa.array(is_change)), kinds[is_change]
         oids = batch[RELATION_ID_COLUMN] if self._has_oids else None
         scopes = self.scopes.take([batch[name] for name in self._stream_by], oids, len(kinds))
-        lsns, ordinals = positions_of(batch["_sequence"])
+        lsns, ordinals = lsns_and_ordinals(batch["_sequence"])
         streams = self.scopes.streams[scopes]
         missing = int(streams.max(initial=-1)) + 1 - len(self._last_lsns)
         self._last_lsns = np.append(self._last_lsns, np.zeros(max(missing, 0), np.uint64))
@@ -135,7 +135,7 @@ class TypedChanges:
         streams = combined_codes(
             [np.zeros(len(table), np.int64), *(codes_of_values(table[name]) for name in self._stream_by)]
         )
-        lsns, ordinals = positions_of(table["_sequence"])
+        lsns, ordinals = lsns_and_ordinals(table["_sequence"])
         # a key change that was split is a delete and an insert with one position
         ordinals = ordinals * 2 + (kinds_of(table["_change_type"]) != TABLE_DELETE)
         return None if _is_sorted(streams, lsns, ordinals) else np.lexsort((ordinals, lsns))
@@ -166,7 +166,7 @@ def _check_names(schema: pa.Schema, option: str, names: Sequence[str], allowed: 
             raise OptionError(f"option {option}: {name!r} {fault}")
 
 
-def positions_of(sequence: Any) -> tuple[Array, Array]:
+def lsns_and_ordinals(sequence: Any) -> tuple[Array, Array]:
     """Returns the commit LSNs, uint64[n], and the ordinals, int64[n]; 0 for null."""
     lsns, ordinals = (
         np.asarray(pc.fill_null(pc.struct_field(sequence, name), 0)) for name in ("commit_lsn", "ordinal")

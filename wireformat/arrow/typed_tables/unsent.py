@@ -50,7 +50,7 @@ def unsent_columns(
 
 def is_unsent(unsent: EncodedLists, name: str) -> Array:
     """Returns bool[n]: whether this column was not sent."""
-    return np.array([name in (names or ()) for names in unsent.lists], bool)[unsent.codes]
+    return unsent.where(lambda names: name in (names or ()))
 
 
 def unsent_lists(unsent: EncodedLists, filled: Mapping[str, Array]) -> pa.Array:

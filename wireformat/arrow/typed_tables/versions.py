@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,23 +121,17 @@ class TableVersions:
 
         indices   int64[n]: the indices of the rows of this table, in order
         """
-        layouts = rows.layouts[indices]
-        is_relation = rows.kinds[indices] == TABLE_RELATION
-        is_first = is_relation.copy()
-        is_first[1:] |= layouts[1:] != layouts[:-1]
-        is_first[:1] = True
-        range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
-        of_ranges = layouts[range_starts]
-        firsts = np.sort(grouped(of_ranges)[0])  # the first range of each layout
-        has_relations = bool(is_relation.any())
+        layouts, is_relation = rows.layouts[indices], rows.kinds[indices] == TABLE_RELATION
+        stops = np.union1d(grouped(layouts)[0], np.flatnonzero(is_relation)).tolist()
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
-        versions = np.empty(len(range_starts), np.int64)
+        versions = np.empty(len(indices), np.int64)
+        range_starts: list[int] | None = None
         at, lessons = 0, self._lessons
-        while at < len(range_starts):
-            index, layout = int(indices[range_starts[at]]), int(of_ranges[at])
+        while at < len(indices):
+            index, layout = int(indices[at]), int(layouts[at])
             key = self.current, layout
-            if is_relation[range_starts[at]]:
+            if is_relation[at]:
                 self.current = self.find(relation_facts(rows, index))
             else:
                 seen.add(layout)
@@ -144,16 +139,21 @@ class TableVersions:
             if self._lessons != lessons:  # then a row may fit another version than before
                 version_of.clear()
                 lessons = self._lessons
-            if not is_relation[range_starts[at]]:
+            if not is_relation[at]:
                 version_of[key] = version_of[self.current, layout] = self.current
-            then = at + 1
-            if not has_relations and all(version_of.get((self.current, one)) == self.current for one in seen):
-                # until a layout that was not seen before, all rows are of this version
-                number = int(np.searchsorted(firsts, then))
-                then = int(firsts[number]) if number < len(firsts) else len(range_starts)
+            if all(version_of.get((self.current, one)) == self.current for one in seen):
+                # until a RELATION, or a layout that was not seen before, all rows are of this version
+                starts = stops
+            else:
+                if range_starts is None:  # of ranges of rows with the same layout
+                    range_starts = (np.flatnonzero(layouts[1:] != layouts[:-1]) + 1).tolist()
+                    range_starts = sorted({*stops, *range_starts})
+                starts = range_starts
+            next_start = bisect_right(starts, at)
+            then = starts[next_start] if next_start < len(starts) else len(indices)
             versions[at:then] = self.current
             at = then
-        return np.repeat(versions, np.diff(range_starts, append=len(indices)))
+        return versions
 
     def _find_image(self, rows: ChangeRows, index: int) -> int:
         """Returns the index of the version of a row change."""

@@ -1,4 +1,4 @@
-"""The format of inputs where the command names none: guessed from the first messages, and said on standard error."""
+"""The format of inputs if the command names none: guessed from the first messages, and reported on standard error."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def _chosen(guess: Guess, *, says_usual: bool = True) -> str:
 
 
 def _guess_of_pipe() -> Guess | None:
-    """What standard input looks like; None where it cannot be looked at."""
+    """Returns the likely format of standard input; None if it cannot be examined."""
     peek = getattr(sys.stdin.buffer, "peek", None)
     head = peek(LINES_HEAD_BYTES) if peek is not None else b""
     return None if not head or head.startswith(PARQUET_MAGIC) else guess_of_bytes(head)
 
 
 def _guess_of_file(path: str, column: str | None) -> Guess | None:
-    """What a file looks like; None where there is nothing in it."""
+    """Returns the likely format of a file; None if it is empty."""
     with Path(path).open("rb") as file:
         head = file.read(LINES_HEAD_BYTES)
     if head.startswith(PARQUET_MAGIC):

@@ -30,7 +30,7 @@ _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", re.ASCII)
 def write_page(
     path: str, output: Path, *, format: str | None, column: str | None, records: str | None, **options: Any
 ) -> None:
-    """Write a page with all records of a file, and trees of some.
+    """Writes a page with all records of a file, and trees of some.
 
     records     the records with a tree, as 0-99,500, counted through the file; None for the first MOST_TREES
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
@@ -80,19 +80,19 @@ def _add(
     """Adds the records of a message to the list, and the trees of those that are wanted."""
     is_learning = reader.format.relations is not None
     for record, piece in enumerate(pieces):
-        place = len(listed)
+        number = len(listed)
         event = said[record] if record < len(said) else Corrupt(error="", raw=b"")
         names = [getattr(event, name, None) for name in ("table_schema", "table_name")]
         table = ".".join(str(name) for name in names if name is not None)
         listed.append(Listed(index, record, piece.stop - piece.start, event.kind, printable(table)))
-        if place in wanted:
-            chosen.append(RecordTree(place, message, reader.node(message, piece, record)))
+        if number in wanted:
+            chosen.append(RecordTree(number, message, reader.node(message, piece, record)))
         elif is_learning:
             reader.learn(message)
 
 
 def _wanted(records: str | None) -> Set[int]:
-    """The numbers of an option like 0-99,500; raises Failed."""
+    """Returns the numbers of an option such as 0-99,500; raises Failed."""
     if records is None:
         return frozenset(range(MOST_TREES))
     found: set[int] = set()

@@ -34,13 +34,13 @@ from ..screen import console
 from .guessed import format_of_bytes, guessed_format, scanned_format
 
 MOST_RECORDS = 20
-"""Of a message with more records, the records are listed, a line each."""
+"""If a message has more records, they are listed, one per line."""
 
 SCANNED_BYTES = 64 << 20
 """How many bytes `--scan` reads."""
 
 PASSED_BYTES = 1 << 20
-"""How many bytes of a pipe are passed over at a time."""
+"""The number of bytes of a pipe that are skipped at a time."""
 
 NARROW = 120
 """Terminals with fewer columns get half as many bytes in a line."""
@@ -58,7 +58,7 @@ def inspect(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Print one message of a file, or some records found in it, to standard output.
+    """Prints one message of a file, or some records found in it, to standard output.
 
     message, record     which message, and which of its records; None for all
     at                  the byte where a message, or the search, begins

@@ -20,7 +20,7 @@ from ...printable import printable
 from ..screen import say
 
 LINES_SECONDS = 30.0
-"""How often a plain line says that something that takes long goes on."""
+"""How often a plain line says that a long operation is still running."""
 
 METRICS_SECONDS = 1.0
 """How often a line of metrics is written while nothing is committed."""
@@ -67,7 +67,7 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _display() -> Iterator[Callable[[Progress], None]]:
-    """Gives what shows progress: a line that changes on a terminal, else a line for each commit and each new state."""
+    """Yields what shows progress: on a terminal a line that changes, otherwise a line for each commit and new state."""
     if not sys.stderr.isatty():
         yield _Lines().show
         return
@@ -100,12 +100,12 @@ class _Lines:
 
 
 def _news(progress: Progress) -> tuple[Any, ...]:
-    """Returns what is worth a line at once, if it changes."""
+    """Returns the facts whose changes are reported at once."""
     return progress.state, progress.blocked_by, progress.batches, progress.is_alarming
 
 
 def _is_work(progress: Progress) -> bool:
-    """Whether something is done or waited for that may take hours: a line now and then says that it goes on."""
+    """Whether work or waiting is in progress that may take hours: a line now and then says that it is still running."""
     return progress.state != "streaming"
 
 
@@ -133,7 +133,7 @@ def _described(progress: Progress) -> list[str]:
 
 @contextmanager
 def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
-    """Gives what writes a line of JSON for each commit and each new state, and now and then between them."""
+    """Yields what writes a line of JSON for each commit and each new state, and now and then between them."""
     if path is None:
         yield lambda progress: None
         return
@@ -158,7 +158,7 @@ def _put_on_screen(line: str) -> None:
 
 
 class _MetricsFile:
-    """Lines that are appended to a file. A full disk costs lines, and does not end the stream."""
+    """Lines that are appended to a file. If the disk is full, lines are lost, but the stream continues."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -166,7 +166,7 @@ class _MetricsFile:
         self._is_cut = self._has_failed = False
 
     def put(self, line: str) -> None:
-        """Writes a line, or says once why not."""
+        """Writes a line, or reports once why it cannot."""
         data = (b"\n" if self._is_cut else b"") + line.encode()
         try:
             self._is_cut = self._file.write(data) < len(data)

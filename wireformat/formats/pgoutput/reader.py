@@ -104,7 +104,7 @@ class PgOutput:
         return Lost(int.from_bytes(message[at : at + 4], "big")) if at + 4 <= frame.stop else None
 
     def _in_block(self, message: bytes, frame: Frame) -> bool:
-        """Whether the message has a transaction id of its own, if it is of a kind that may have one."""
+        """Whether the message begins with a transaction id, if it is of a kind that may have one."""
         return self.relations.block is not None and not is_aside(message[frame.start : frame.start + ASIDE_BYTES])
 
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:

@@ -1,4 +1,4 @@
-"""The lists of a relation as JSON texts: so `detail` of the row changes and saved positions hold them."""
+"""The lists of a relation as JSON texts, as in `detail` of the row changes and in saved positions."""
 
 from __future__ import annotations
 

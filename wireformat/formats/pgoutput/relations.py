@@ -1,4 +1,4 @@
-"""What a pgoutput stream has said so far that later messages need: how rows look, and which streamed block is open."""
+"""What later messages of pgoutput need of earlier ones: the relations, and which streamed block is open."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROLES: dict[type[Event], int] = {
 }
 
 OUTSIDE = tuple(kind for kind, role in _ROLES.items() if role in (CLOSES, ENDS) and kind is not StreamStop)
-"""What a server never sends in a streamed block: where one is open, its connection broke and another one begins."""
+"""What a server never sends in a streamed block: if one is open, the connection broke, and another one begins."""
 
 
 def role_of(kind: type[Event]) -> int:
@@ -164,12 +164,11 @@ class Relations:
         own = self._streamed.get(self.block) if self.block is not None else None
         known = own if own is not None and name in own.by_name else self._newest
         found = self.find(known.by_name[name]) if name in known.by_name else None
-        return (
-            found if found is not None and (found.table_schema, found.table_name) == name else None
-        )  # it may be renamed
+        is_renamed = found is not None and (found.table_schema, found.table_name) != name
+        return None if is_renamed else found
 
     def take(self, event: RelationEvent) -> None:
-        """Learn from what a message says; most say nothing about relations and change nothing."""
+        """Learns from a message. Most messages say nothing about relations."""
         if isinstance(event, Relation):
             self.describe([event])
         elif isinstance(event, Lost):
@@ -209,7 +208,7 @@ class Relations:
             self._streamed.clear()
 
     def copy(self) -> Relations:
-        """Another one that knows the same and learns by itself."""
+        """Returns a copy, which learns independently."""
         other = Relations(names=self._names)
         other.block = self.block
         other._newest = self._newest.copy()
@@ -222,7 +221,7 @@ class _Known:
 
     def __init__(self, names: bool) -> None:
         self.by_number: dict[int, Relation | RelationMessage | None] = {}
-        """None where it is lost."""
+        """None for a lost relation."""
         self.by_name: dict[tuple[str, str], int] = {}
         self._names = names
 

@@ -1,4 +1,4 @@
-"""Events to messages of `pgoutput`: each event is one message, and a row brings the Relation that it needs."""
+"""Events to messages of `pgoutput`: each event is one message, preceded by the Relation that a row needs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PgOutputWriter:
     """Writes events; keeps the relations that it has written, as a server does.
 
     A row whose table no Relation event has described gets one of its own: with the OID of the event or numbers from
-    FIRST_OID on, and the columns that the row has. An event that it refuses leaves no trace. Raises OptionError.
+    FIRST_OID on, and the columns that the row has. An event that it refuses changes nothing. Raises OptionError.
     """
 
     def __init__(self, options: Mapping[str, Any] | None, encoding: str) -> None:

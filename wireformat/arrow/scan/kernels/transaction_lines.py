@@ -90,7 +90,7 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
         return at, -1, np.int64(0), True
     length = read_32(buffer, at)
     end = at + 4 + length
-    if end > stop or length <= LEAST_RECORD or length > RECORD_BYTES:
+    if end > stop or length < LEAST_RECORD or length > RECORD_BYTES:
         end = -1
     return at + 12, end, read_64(buffer, at + 4), True
 

@@ -152,7 +152,7 @@ def learn(
     relation = cursor[NEXT_ENTRY]
     count = rows[ENDS + map_index, row] - begin
     used = _keep_names(arrays, row, map_index, begin)
-    if not _are_names_final(arrays, used):
+    if not _are_names_final(arrays, count):
         return first
     used = _keep(arrays, relation + HEAD, head, head_end - head, used)
     used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
@@ -214,14 +214,23 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> Int
 
 
 @inner
-def _are_names_final(arrays: ScanArrays, end: Int) -> bool:
-    """Whether the names that `_keep_names` has kept are texts that need no transcoding."""
-    text, begin = arrays.text, arrays.cursor[LEARNED_USED]
-    for at in range(begin, end):
-        if text[at] == 0:
-            return False  # where an identifier seems to hold a zero byte, a length lied
-        if text[at] >= 0x80:
-            return transcode_flag(text, begin, end - begin, arrays.settings[UTF8] == 1) == 0
+def _are_names_final(arrays: ScanArrays, count: Int) -> bool:
+    """Whether the names that `_keep_names` has kept, of so many columns, are texts that need no transcoding.
+
+    Each is checked by itself: two names that are no UTF-8 may be UTF-8 if they are joined.
+    """
+    text, dictionary, relation = arrays.text, arrays.dictionary, arrays.cursor[NEXT_ENTRY]
+    for column in range(-1, count):  # -1: schema and table, whose entries follow each other as name and type do
+        first = relation + SCHEMA if column < 0 else relation + CELLS + CELL_ENTRIES * column
+        for entry in range(first, first + 2):
+            begin, length = ~np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
+            is_ascii = True
+            for at in range(begin, begin + length):
+                if text[at] == 0:
+                    return False  # where an identifier seems to hold a zero byte, a length lied
+                is_ascii = is_ascii and text[at] < 0x80
+            if not is_ascii and transcode_flag(text, begin, length, arrays.settings[UTF8] == 1) != 0:
+                return False
     return True
 
 

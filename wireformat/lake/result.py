@@ -1,0 +1,105 @@
+"""What a write has written: the files of each table, and the table that a write returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..options.table_names import TableName
+from .lake import Lake
+from .manifest import StoredTable
+from .parquet import WrittenFile
+
+RESULT = pa.schema(
+    [
+        pa.field("table_schema", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("folder", pa.string()),
+        pa.field("rows", pa.int64()),
+        pa.field("files", pa.int64()),
+        pa.field("open", pa.int64()),
+        pa.field("dropped", pa.int64()),
+        pa.field("corrupt", pa.int64()),
+    ]
+)
+"""What `write` returns; see `Capture.write`."""
+
+
+class TableFiles(NamedTuple):
+    """The files of a table that a chunk has, or several chunks.
+
+    table         as the manifest has it, without these files
+    schema        of the files; None if there are none
+    rows          that were written; dropped: that DROPMALFORMED left out; corrupt: with values that do not fit
+    relation_id   the OID that the last change had
+    """
+
+    name: TableName
+    table: StoredTable
+    files: list[WrittenFile]
+    schema: pa.Schema | None
+    rows: int
+    dropped: int
+    corrupt: int
+    relation_id: int | None
+
+    def and_later(self, later: TableFiles) -> TableFiles:
+        """Returns these files and those of a later chunk."""
+        oid = self.relation_id if later.relation_id is None else later.relation_id
+        schema = self.schema or later.schema
+        return TableFiles(
+            self.name,
+            self.table,
+            self.files + later.files,
+            schema,
+            self.rows + later.rows,
+            self.dropped + later.dropped,
+            self.corrupt + later.corrupt,
+            oid,
+        )
+
+
+def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: int, unread: int = 0) -> pa.Table:
+    """Returns what was written, as `Capture.write` does; unread are records that rejects have taken."""
+    rows: list[dict[str, Any]] = [
+        {
+            "table_schema": table.name[0],
+            "table_name": table.name[1],
+            "folder": lake.store.path(table.table.folder),
+            "rows": table.rows,
+            "files": len(table.files),
+            "open": 0,
+            "dropped": table.dropped,
+            "corrupt": table.corrupt,
+        }
+        for table in tables
+    ]
+    if left_open or dropped or unread:
+        rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
+    return pa.Table.from_pylist(rows, RESULT)
+
+
+def with_open_changes(written: pa.Table, open: Mapping[TableName, int]) -> pa.Table:
+    """Returns what was written, with the changes of open transactions in the rows of their tables.
+
+    written   what a write returns; its last row has the changes of all tables
+    open      the changes of each table; a table of which nothing was written gets a row
+
+    The last row keeps the changes of other tables, and those that have no table.
+    """
+    rows: list[dict[str, Any]] = written.to_pylist()
+    rest = rows.pop() if rows and rows[-1]["table_name"] is None else None
+    if rest is None or not open:
+        return written
+    by_table = {(row["table_schema"], row["table_name"]): row for row in rows}
+    for name, changes in open.items():
+        nothing = dict.fromkeys(("rows", "files", "open", "dropped", "corrupt"), 0)
+        row = by_table.setdefault(name, {"table_schema": name[0], "table_name": name[1], **nothing})
+        row["open"] = changes
+        rest["open"] -= changes
+    found = [by_table[name] for name in sorted(by_table)]
+    if rest["open"] or rest["dropped"] or rest["corrupt"]:
+        found.append(rest)
+    return pa.Table.from_pylist(found, RESULT)

@@ -1,0 +1,302 @@
+"""`TableWriter`: a table while it is written, from committed rows to its files or its Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.row_changes import RELATION_ID_COLUMN
+from ..arrow.schemas import committed_schema
+from ..arrow.typed_tables.batch import TypedOptions
+from ..arrow.typed_tables.rows import ChangeRows
+from ..arrow.typed_tables.table import TypedPart, kept_fields
+from ..errors import BadRows, OptionError
+from ..options.table_names import TableName, one_table, written
+from ..sources.groups import Parts
+from ..sources.handed_rows import joined_parts
+from ..sources.identities import DefinedBatch, Definition
+from ..stream.capture_position import CapturePosition
+from .delta import DeltaFolder, commit_properties, not_covered
+from .lake import Lake
+from .merge import (
+    TouchedRows,
+    check_columns,
+    current_rows,
+    delta_rows,
+    merge,
+    plan_merge,
+)
+from .options import Choice, LakeInput
+from .rejects import Rejects
+from .result import TableFiles
+from .spill import Spill
+from .stored import sql_types, stored_versions
+
+_POSITION_COLUMNS = ("commit_lsn", "csn")
+"""Kept columns, by which rows are found that a Delta table has already."""
+
+_RELEASED_BYTES = 1 << 20
+"""From this size on, memory of record batches is given back: it came and went in two threads."""
+
+
+class WriteContext:
+    """What the tables of one write share.
+
+    spill   takes the typed rows that wait for the last ones
+    mode    for values that do not fit: rejects need to see them
+    drops   whether rows with values that do not fit are left out
+    done    what the lake has already
+    kept    the columns of committed rows with which typed rows begin: _POSITION_COLUMNS, or none
+    """
+
+    def __init__(self, stream: LakeInput, lake: Lake, choice: Choice, rejects: Rejects | None, memory: int) -> None:
+        self.stream, self.lake, self.choice, self.rejects = stream, lake, choice, rejects
+        self.spill = Spill(memory)
+        self.mode = "PERMISSIVE" if rejects is not None else stream.mode
+        self.drops = stream.mode == "DROPMALFORMED"
+        self.done = None if lake.position is None else lake.position.delivered
+        self.kept = _POSITION_COLUMNS if lake.format == "delta" and not lake.store.is_empty else ()
+        self.kept_fields = kept_fields(self.kept, committed_schema(stream.schema))
+
+
+class TableWriter:
+    """Writes the committed changes of one table; with state="latest", the rows that they leave.
+
+    listed    the rows of the list of tables, of this table
+
+    Raises OptionError, and BadRows if the columns have no types.
+    """
+
+    def __init__(self, context: WriteContext, name: TableName, listed: Sequence[Mapping[str, Any]]) -> None:
+        self.name = name
+        self._context = context
+        stream, lake = context.stream, context.lake
+        label = written(name)
+        schema = context.choice.schemas.get(label)
+        current = -1
+        if schema is None:
+            schema = stream.schema_of(label)
+            current = stream.version_before(name)
+        own = {column for row in listed for column in row["columns"]}
+        has_room = own.isdisjoint(_POSITION_COLUMNS)
+        self._kept = context.kept if has_room else ()
+        try:
+            self._part = TypedPart(
+                label,
+                schema=schema,
+                options=TypedOptions(context.mode, "new", False, False, None),
+                evolution="union",
+                kept=context.kept_fields if has_room else [],
+                format=stream.format,
+                current=current,
+            )
+        except OptionError as error:
+            raise OptionError(f"table {label}: {error}") from None
+        typed = pa.schema([item for item in self._part.schema if item.name not in self._kept])
+        if "_error" in typed.names and (lake.state == "latest" or (context.drops and context.rejects is not None)):
+            typed = typed.remove(typed.get_field_index("_error"))
+        self._target = lake.target(name, typed, sql_types(listed))
+        self._target.table.versions, self._target.table.current = stored_versions(listed)
+        self._cut = self._cut_by_definitions(label) if lake.state == "latest" else None
+        """Divides typed rows by the definition that the table had, as it is stored; None if changes are written."""
+        self._definitions: list[Definition] = []
+        """Those of each batch of rows that waits."""
+        self._before: Definition | None = None
+        """That of the last change that a Delta table has already, if a write to it was stopped."""
+        self._rows = self._dropped = self._corrupt = 0
+        self._relation_id: int | None = None
+
+    def _cut_by_definitions(self, label: str) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[DefinedBatch]]:
+        """Returns what divides typed rows by the definition that the table had, as it is stored."""
+        context, target = self._context, self._target
+        given = context.choice.keys
+        if isinstance(given, Mapping):
+            found = next((keys for name, keys in given.items() if one_table(name) == target.name), None)
+        else:
+            found = given
+        identities = context.stream.identities
+        own = {column.source for column in target.stored.columns} & {*target.table.columns}
+
+        def stored(definition: Definition) -> Definition:
+            missing = [key for key in definition.keys if key not in own]
+            if missing:
+                raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
+            keys = tuple(target.table.columns[key] for key in definition.keys)
+            return Definition(keys, definition.columns and self._stored_names(definition.columns))
+
+        def cut(rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[DefinedBatch]:
+            return ((stored(one), batch) for one, batch in identities.cut(target.name, rows, typed, keys))
+
+        keys = tuple(found or ())
+        if found is None and target.name not in identities:
+            keys = tuple(context.stream.keys(label))
+        stored(Definition(keys))
+        return cut
+
+    def take(self, parts: Parts, most_column_chunks: int) -> None:
+        """Takes the next committed rows: writes them, or lets them wait until `write_current` or `publish`.
+
+        most_column_chunks   see TableFolder.write
+        """
+        context = self._context
+        if sum(part.nbytes for part in parts if isinstance(part, pa.RecordBatch)) >= _RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+        rows = joined_parts(parts, self.name, self._kept)
+        batch, dropped = self._part.read(rows)
+        self._dropped += dropped
+        if context.mode == "PERMISSIVE":
+            batch = self._without_rejects(rows, batch)
+        done = None if self._target.delta is None else self._target.delta.done
+        if done is not None and done.is_ahead(context.done):
+            is_new = pa.array(not_covered(batch, done))
+            there = batch.filter(pc.invert(is_new))
+            if self._cut is not None and len(there):
+                *_, (self._before, _) = self._cut(rows, there)
+            batch = batch.filter(is_new)
+        if not len(batch):
+            return
+        if RELATION_ID_COLUMN in batch.schema.names:
+            oids = batch[RELATION_ID_COLUMN].drop_null()
+            self._relation_id = oids[-1].as_py() if len(oids) else self._relation_id
+        self._rows += len(batch)
+        if self._cut is None:
+            self._target.write(self._target.stored_rows(batch), most_column_chunks)
+            return
+        for definition, changes in self._cut(rows, batch):
+            self._definitions.append(definition)
+            context.spill.take(self.name, self._target.stored_rows(changes))
+
+    def _without_rejects(self, rows: ChangeRows, typed: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the typed rows that are written; rejects take those that do not fit."""
+        is_good = typed["_error"].is_null()
+        bad = len(typed) - is_good.true_count
+        self._corrupt += bad
+        if self._context.rejects is None:
+            return typed
+        self._context.rejects.take(self.name, rows, typed)
+        if not self._context.drops or not bad:
+            return typed
+        self._dropped += bad
+        return typed.filter(is_good)
+
+    def write_current(self) -> None:
+        """Writes the rows of the table as it stands. Those of a Delta table that is there are merged later."""
+        spill = self._context.spill
+        if self.name not in spill.tables:
+            return
+        delta = self._target.delta
+        if delta is None or delta.table is None:
+            current = self._current_rows()
+            spill.release(self.name)
+            self._rows = len(current)
+            self._write(current)
+
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Ends the files."""
+        self._target.close(metadata)
+
+    def publish(self, position: CapturePosition) -> None:
+        """Adds what was written to the lake, whose manifest does not name it yet."""
+        delta = self._target.delta
+        if delta is not None and (self._rows or self._target.written or self.name in self._context.spill.tables):
+            if self._cut is not None and delta.table is not None:
+                self._merge(delta, position)
+            elif self._target.written:
+                delta.evolve(self._target.schema)
+                self._target.may_be_logged = True
+                delta.append(self._target.schema, self._target.written, commit_properties(position, self._relation_id))
+            delta.flush()
+            delta.keep(position, self._relation_id)
+        self._target.publish()
+
+    def files(self) -> TableFiles:
+        """Returns what was written. Its rows are those of the changes, or of the table and those that they touched."""
+        target = self._target
+        return TableFiles(
+            self.name,
+            target.table,
+            target.written,
+            target.schema if target.written else None,
+            self._rows,
+            self._dropped,
+            self._corrupt,
+            self._relation_id,
+        )
+
+    def _merge(self, delta: DeltaFolder, position: CapturePosition) -> None:
+        """Merges the changes into the Delta table."""
+        assert delta.table is not None, "only current rows of a Delta table that is there are merged"
+        target = self._target
+        touched = TouchedRows(self._changes(), delta.relation_id)
+        before: list[pa.RecordBatch] = []
+        stored, oid = target.stored.schema, delta.relation_id
+        with delta.errors():
+            columns = delta.row_columns
+            check_columns(self._added(), touched, delta.table, columns, self.name)
+            if touched.needs_rows:
+                before = [*touched.among(delta_rows(delta.table, stored, oid, columns))]
+            current = self._current_rows(before)
+        properties = commit_properties(position, self._relation_id)
+        self._rows = len(current)
+        plan = plan_merge(touched, current, before)
+        if plan is not None:
+            delta.evolve(current.schema)
+            with delta.errors():
+                merge(delta.table, plan, properties)
+            return
+        is_marked = touched.only_adds and not columns.issuperset(target.table.columns.values())
+        if is_marked:  # a row from before an added column says that its value is not known
+            with delta.errors():
+                for rows in delta_rows(delta.table, stored, oid, columns):
+                    target.write(rows.select(current.column_names))
+        self._write(current)
+        target.close({})
+        delta.evolve(target.schema)
+        target.may_be_logged = True
+        add = delta.append if touched.only_adds and not is_marked else delta.replace
+        add(target.schema, target.written, properties)
+
+    def _write(self, rows: pa.Table) -> None:
+        for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
+            self._target.write(batch)
+
+    def _current_rows(self, before: Sequence[pa.RecordBatch] = ()) -> pa.Table:
+        """Returns the rows of the table after its changes; raises BadRows, which names the table.
+
+        before   the rows before them, as inserts
+        """
+        stored = self._target.table.columns
+        dropped = [stored[name] for name in self._part.dropped if name in stored]
+        try:
+            return current_rows(self._changes(), dropped, before)
+        except BadRows as error:
+            error.table = error.table or written(self.name)
+            raise
+
+    def _changes(self) -> Iterator[DefinedBatch]:
+        """Yields the changes that wait."""
+        return zip(self._definitions, self._context.spill.rows(self.name), strict=True)
+
+    def _added(self) -> set[str]:
+        """Returns the columns that the table got since the last write, as they are stored."""
+        stream = self._context.stream
+        first = self._definitions[0]
+        added = {name for one, other in pairwise(self._definitions) for name in other.added_after(one)}
+        if self._before is not None:  # what the manifest has is older
+            return added.union(first.added_after(self._before))
+        known, before = stream.known.get(self.name), stream.identities.before(self.name)
+        if first.columns is not None and known is not None and known.current >= 0:
+            added.update({*first.columns} - {*self._stored_names(known.versions[known.current].types)})
+        if before is not None and before.columns is not None:  # in their order, which the lake does not know
+            columns = self._stored_names(before.columns)
+            added.update({*first.added_after(Definition((), columns))} & {*columns})
+        return added
+
+    def _stored_names(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Returns the names of columns as they are stored, without those that are not."""
+        stored = self._target.table.columns
+        return tuple(stored[name] for name in names if name in stored)

@@ -1,0 +1,145 @@
+"""Whether publications send the changes that are wanted, and whether the rows of their tables can be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...errors import counted
+from ...options import ReadOptions
+from ...options.table_names import MOST_NAMES, suggestion, written
+from ..connection import Connection
+from .findings import Finding, Wanted
+
+
+def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
+    """Yields what the server says of the publications, and how much of its log it keeps for a slot of pgoutput."""
+    keep = connection.query("select setting from pg_catalog.pg_settings where name = 'max_slot_wal_keep_size'")
+    if keep and keep[0]["setting"] == "-1":
+        yield Finding(
+            "note",
+            "max_slot_wal_keep_size",
+            "unlimited: a slot that nobody reads fills the server's disk",
+            "set it to what the disk can hold; a slot that falls behind further is then lost instead",
+        )
+    elif keep:
+        yield Finding("ok", "max_slot_wal_keep_size", f"{keep[0]['setting']} MB: a slot further behind is lost")
+    idle = connection.query(
+        "select setting, unit from pg_catalog.pg_settings "
+        "where name = 'idle_replication_slot_timeout' and setting <> '0'"
+    )
+    if idle:
+        yield Finding(
+            "note",
+            "idle_replication_slot_timeout",
+            f"{idle[0]['setting']} {idle[0]['unit']}: a slot that is not read for so long is lost",
+            "set it to more than the longest time for which the stream may be stopped",
+        )
+    for name in wanted.publications:
+        rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
+        if not rows:
+            yield Finding(
+                "error",
+                "publication",
+                f"{name} does not exist",
+                f"CREATE PUBLICATION {connection.identifier(name)} FOR TABLE …",
+            )
+            continue
+        yield from _tables(connection, name, rows[0], wanted)
+    yield from _named(connection, wanted)
+
+
+def _named(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
+    """Yields a warning for each pattern of an option that no table of the publications matches.
+
+    It is not an error, since the table may be added later.
+    """
+    if not any(wanted.named.values()):
+        return
+    names = ", ".join(map(connection.literal, wanted.publications))
+    rows = connection.query(
+        f"select schemaname, tablename from pg_catalog.pg_publication_tables where pubname in ({names})"
+    )
+    tables = [(row["schemaname"] or "", row["tablename"] or "") for row in rows]
+    there = [written(table) for table in tables]
+    for option, patterns in wanted.named.items():
+        for pattern in patterns:
+            if not any(map(ReadOptions(tables=(pattern,)).keeps_table, tables)):
+                yield Finding(
+                    "warning",
+                    option,
+                    f"no table of the publication is {written(pattern)}{suggestion(written(pattern), there)}",
+                    "correct the name, or add the table to the publication",
+                )
+
+
+_TABLES = """
+select t.schemaname, t.tablename, c.relreplident,
+    exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary) as has_key,
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE') and not exists (select from pg_catalog.pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}
+        and not pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')) as may_select,
+    pg_catalog.row_security_active(c.oid) as lacks_rows
+from pg_catalog.pg_publication_tables t
+join pg_catalog.pg_namespace n on n.nspname = t.schemaname
+join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
+where t.pubname = {publication} order by 1, 2
+"""
+
+
+def _tables(connection: Connection, name: str, publication: dict[str, str | None], wanted: Wanted) -> Iterator[Finding]:
+    version = connection.version
+    published = "a.attname = any (t.attnames)" if version >= 15 else "a.attgenerated = ''" if version >= 12 else "true"
+    tables = connection.query(_TABLES.format(published=published, publication=connection.literal(name)))
+    if tables:
+        yield Finding("ok", "publication", f"{name} has {counted(len(tables), 'table')}")
+    else:
+        yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
+    yield from _privileges(tables, wanted)
+    if "t" not in (publication.get("pubupdate"), publication.get("pubdelete")):
+        return
+    for row in tables:
+        label = f"{row['schemaname']}.{row['tablename']}"
+        quoted = ".".join(connection.identifier(row[part] or "") for part in ("schemaname", "tablename"))
+        identity = row["relreplident"]
+        if identity == "n" or (identity == "d" and row["has_key"] == "f"):
+            yield Finding(
+                "warning",
+                "replica identity",
+                f"{label} has none: its UPDATE and DELETE fail in the database while it is published",
+                f"add a primary key, or ALTER TABLE {quoted} REPLICA IDENTITY FULL",
+            )
+
+
+def _privileges(tables: Sequence[dict[str, str | None]], wanted: Wanted) -> Iterator[Finding]:
+    """Yields the tables whose rows the role cannot copy.
+
+    For a snapshot this is an error now, before a slot is created, for which the server would keep its log.
+    """
+    lacks: dict[str, list[str]] = {"select": [], "rows": []}
+    for row in tables:
+        table = (row["schemaname"] or "", row["tablename"] or "")
+        if wanted.reading.keeps_table(table) and table not in (wanted.copied or ()):
+            if row["may_select"] == "f":
+                lacks["select"].append(written(table))
+            elif row["lacks_rows"] == "t":
+                lacks["rows"].append(written(table))
+    level, needs = ("note", "only a snapshot needs it") if wanted.copied is None else ("error", "the snapshot needs it")
+    if lacks["select"]:
+        yield Finding(
+            level,
+            "privileges",
+            f"the role may not read {_listed(lacks['select'])}: {needs}",
+            "GRANT USAGE on the schema and SELECT on the tables to it",
+        )
+    if lacks["rows"]:
+        yield Finding(
+            level,
+            "privileges",
+            f"row-level security may hide rows of {_listed(lacks['rows'])} from the role: {needs}",
+            "ALTER ROLE … BYPASSRLS",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more

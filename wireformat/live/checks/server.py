@@ -1,0 +1,150 @@
+"""Whether a server decodes its log for a stream, and whether the slot is one that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import counted
+from ..connection import Connection
+from ..plugins import CSN_ORDER, READ
+from ..slots import Slot, System, described, retained_bytes
+from .findings import Finding, Wanted
+
+
+def server_findings(connection: Connection, system: System) -> Iterator[Finding]:
+    """Yields whether the server decodes its log, and in which encoding it sends texts."""
+    level = _setting(connection, "wal_level")
+    if level == "logical":
+        yield Finding("ok", "wal_level", "logical")
+    else:
+        yield Finding(
+            "error",
+            "wal_level",
+            f"expected logical, got {level}",
+            "ALTER SYSTEM SET wal_level = logical, and restart the server",
+        )
+    encoding = _setting(connection, "server_encoding")
+    if encoding == "SQL_ASCII":
+        yield Finding(
+            "warning",
+            "encoding",
+            "the database is SQL_ASCII: the server does not know the encoding of its texts, and converts none",
+            "pass --encoding with the encoding that its clients write, or --encoding-errors replace",
+        )
+    else:
+        yield Finding("ok", "encoding", f"{encoding}, sent as UTF8")
+    if system.is_standby and 10 <= connection.version < 16:
+        yield Finding("error", "server", "a standby, and only PostgreSQL 16 and newer decode there", "use the primary")
+    elif system.is_standby:
+        yield Finding("note", "server", "a standby: its slots are lost if the primary's wal_level changes")
+
+
+def slot_findings(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding]:
+    """Yields whether the slot exists, can be read from here, and is not in use."""
+    if slot is None:
+        if wanted.creates_slot:
+            yield Finding("note", "slot", f"{wanted.slot} does not exist, and will be created")
+        else:
+            yield Finding(
+                "error",
+                "slot",
+                f"{wanted.slot} does not exist",
+                "" if wanted.position is not None else wanted.keeper.new_slot,
+            )
+        return
+    if slot.facts.get("slot_type") == "physical":
+        yield Finding("error", "slot", f"{slot.name} is a physical slot", "name a logical one")
+        return
+    if slot.plugin not in READ:
+        yield Finding("error", "plugin", f"the plugin {slot.plugin} is not supported", f"use one of {', '.join(READ)}")
+    if slot.is_in_csn_order:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is in CSN order: {CSN_ORDER}",
+            "create one in LSN order on a data node: pg_create_logical_replication_slot(name, plugin, 0)",
+        )
+    if slot.facts.get("two_phase") == "t":
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} was created with two_phase: the server sends a prepared transaction before it is committed, "
+            "and not again when it is",
+            "create a slot without two_phase",
+        )
+    if slot.plugin == "pgoutput" and not wanted.publications:
+        yield Finding("error", "publication", "pgoutput needs one", "pass --publication")
+    if slot.database != system.database:
+        yield Finding(
+            "error",
+            "database",
+            f"{slot.name} is a slot of database {slot.database}, this connection is to {system.database}",
+            f"connect to dbname={slot.database}",
+        )
+    lost = slot.is_lost
+    if lost is not None:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is lost: {lost}",
+            "the server has removed the log that it needs: drop it with `wireformat check --drop-slot`, and "
+            f"{wanted.keeper.lost}",
+        )
+    elif slot.is_active:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is active: process {slot.facts.get('active_pid')} of the server sends it to another reader",
+            "stop the other reader; after a crash the server notices within wal_sender_timeout",
+            passes=True,
+        )
+    else:
+        yield Finding("ok", "slot", described(slot))
+    yield from _retention(slot, system)
+
+
+def _retention(slot: Slot, system: System) -> Iterator[Finding]:
+    kept = retained_bytes(system, slot)
+    if kept is not None:
+        yield Finding("ok", "retained", f"the server keeps {kept / 1e6:.1f} MB of its log for the slot")
+    if slot.facts.get("wal_status") in ("unreserved", "extended"):
+        status = slot.facts["wal_status"]
+        yield Finding(
+            "warning" if status == "unreserved" else "note",
+            "retained",
+            f"wal_status is {status}: the slot keeps more log than max_wal_size",
+            "read it soon: it may be lost at the next checkpoint" if status == "unreserved" else "",
+        )
+    if slot.facts.get("failover") == "f":
+        yield Finding(
+            "note",
+            "failover",
+            "the slot is not copied to standbys: after a failover it is gone",
+            "create it with failover if there are standbys",
+        )
+
+
+def free_slot_findings(connection: Connection, wanted: Wanted, slot: Slot | None) -> Iterator[Finding]:
+    """Yields an error if the server has no free slot for a snapshot.
+
+    Otherwise `follow` would create the slot of the stream, fail to create the temporary one, and leave the first one
+    behind.
+    """
+    needed = 2 if slot is None and wanted.creates_slot else 1
+    rows = connection.query(
+        "select setting::int - (select count(*) from pg_catalog.pg_replication_slots) as free "
+        "from pg_catalog.pg_settings where name = 'max_replication_slots'"
+    )
+    free = min((int(row["free"] or 0) for row in rows), default=needed)
+    if free < needed:
+        yield Finding(
+            "error",
+            "max_replication_slots",
+            f"{counted(free, 'slot')} free, the snapshot needs {needed}, one of them for a while",
+            "drop a slot that is not used, or raise max_replication_slots and restart the server",
+            passes=True,
+        )
+
+
+def _setting(connection: Connection, name: str) -> str | None:
+    return next(iter(connection.query(f"SHOW {name}")[0].values()))
