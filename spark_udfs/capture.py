@@ -152,9 +152,7 @@ class Capture(CaptureAnswers):
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        asked = self._of_tables(tables)
-        asked._light.check()
-        return asked._answer(ask, schema, asked._light.counts, tables=tables)
+        return self._of_tables(tables)._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:

@@ -159,7 +159,7 @@ class CaptureAnswers:
         self,
         ask: Ask,
         schema: pa.Schema,
-        plans: Plans,
+        plans: Plans | None,
         *,
         only_planned: bool = False,
         tables: Sequence[str] | None = None,
@@ -167,11 +167,14 @@ class CaptureAnswers:
         """Returns the answers of all chunks, with the columns stream_by first.
 
         schema         of an answer
-        plans          of the chunks, by number
+        plans          of the chunks, by number; None if the question is about records, and not about transactions
         only_planned   reads only the chunks of these plans
         tables         patterns: only row changes of these tables are read at all
         """
         given, fields = self._schema_of_answer(schema)
+        if plans is None:  # otherwise the light pass has judged the messages
+            self._light.check()
+            plans = self._light.counts
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, only_planned=only_planned)
         return rows.mapInArrow(answer, fields)
