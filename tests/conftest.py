@@ -48,3 +48,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from .group_scheduling import GroupScheduling
 
     return GroupScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than there are processors: many tests wait, for a server, a disk or Java."""
+    return (os.cpu_count() or 1) + 1
