@@ -22,9 +22,6 @@ from .values import literal
 ASK_SECONDS = 0.05
 """How long nothing may come before the server is asked how far it is."""
 
-PAGE_BYTES = 8192
-"""Of the server's log."""
-
 _STATUS = struct.pack(">cQQQq?", b"r", 0, 0, 0, 0, True)
 """A standby's status: nothing written, so the slot stays where it is; an answer is wanted."""
 _END = struct.Struct(">cQ")
@@ -60,13 +57,13 @@ def streaming(server: Server, slot: str, reading: Reading) -> Iterator[Stream]:
 
 
 def wait_until_sent(server: Server, stream: Stream) -> None:
-    """Waits until the stream has what has been logged, also of open transactions: the whole pages of it, which the
-    server flushes before a commit."""
+    """Waits until the stream has what has been logged, also of open transactions: another one's commit flushes it."""
     with server.connect() as session:
-        (found,) = session.execute("select pg_current_wal_insert_lsn()::text").fetchone() or ("0/0",)
-    end = lsn_value(found) // PAGE_BYTES * PAGE_BYTES
+        session.execute("select txid_current()")
+    end = logged_until(server)
     deadline = time.monotonic() + START_SECONDS
-    while stream.sent < end and time.monotonic() < deadline:
+    while stream.sent < end:
+        assert time.monotonic() < deadline, "the server sends what is logged"
         time.sleep(0.01)
 
 
