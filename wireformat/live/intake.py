@@ -27,7 +27,8 @@ PIECE_BYTES = 4 << 20
 PIECE_SECONDS = 0.05
 
 QUIET_SECONDS = 0.01
-"""A smaller piece is passed on after this time without new data."""
+"""A smaller piece is passed on after this time without new data; so long a thread that has nothing to do sleeps, before
+it sees that it is to end."""
 
 NAP_SECONDS = 0.0003
 """How long to let bytes gather when all have been read: a server sends about 4 KB at a time, and a read costs as much
@@ -148,7 +149,7 @@ class Intake:
                 has_news = connection.wait(selector, 0)
                 if not has_news:
                     time.sleep(NAP_SECONDS)
-                    has_news = connection.wait(selector, QUIET_SECONDS if gathered.sizes else PIECE_SECONDS)
+                    has_news = connection.wait(selector, QUIET_SECONDS)
             asked = False
             if not gathered.sizes:
                 since = time.monotonic()
