@@ -292,7 +292,7 @@ class Capture(CaptureTables):
         The messages are read once, or twice if there are so many that rows must be written before the last one was read
         and the method `tables` was not called, or the lake has tables. Cells of tables that are left out are not read.
         docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
-        does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
+        does not continue; LakeConflict, MissingExtra, OSError, BadCell, BadRows and StateError.
         """
         from .lake.options import LakeOptions
 

@@ -27,8 +27,8 @@ PIECE_BYTES = 4 << 20
 PIECE_SECONDS = 0.05
 
 QUIET_SECONDS = 0.01
-"""A smaller piece is passed on after this time without new data; so long a thread that has nothing to do sleeps, before
-it sees that it is to end."""
+"""A smaller piece is passed on after this time without new data. An idle thread also wakes up this often, to see
+whether it was closed."""
 
 NAP_SECONDS = 0.0003
 """How long to let bytes gather when all have been read: a server sends about 4 KB at a time, and a read costs as much
