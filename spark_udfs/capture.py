@@ -318,7 +318,8 @@ class Capture(CaptureAnswers):
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
             answer = partial(current_batches, light.reading_in_streams, writes)
-            parts = sorted(collected(self._messages.in_streams().mapInArrow(answer, PARTS).collect()).items())
+            rows = self._messages.in_streams(light.plans_of_streams).mapInArrow(answer, PARTS)
+            parts = sorted(collected(rows.collect()).items())
             done = {key: found for key, of_stream in parts for found in of_stream.values()}
         else:
             reading = capture._reading_with(capture._plans)

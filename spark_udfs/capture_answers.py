@@ -131,7 +131,7 @@ class CaptureAnswers:
         reading = self._light.reading_in_streams
         own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
         answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
-        return self._messages.in_streams().mapInArrow(answer, fields)
+        return self._messages.in_streams(self._light.plans_of_streams).mapInArrow(answer, fields)
 
     def _versions_before(self, table: str) -> Mapping[tuple[str, int | None], int]:
         return self._light.versions_before(self._light.all_streams).get(one_table(table), {})

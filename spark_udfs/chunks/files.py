@@ -87,8 +87,8 @@ class FileMessages:
         """The values of stream_by of each stream: one without values."""
         return [()]
 
-    def in_streams(self) -> DataFrame:
-        """Returns one task that has all files."""
+    def in_streams(self, plans: Mapping[str, ChunkPlan]) -> DataFrame:
+        """Returns one task that has all files, which are there or raise."""
         return self._tasks([(0, FileTask(self.files, 0, None))])
 
     def in_chunks(

@@ -21,6 +21,7 @@ from .groups import Range, stream_key
 
 if TYPE_CHECKING:
     from wireformat.chunks.summary import ChunkSummary
+    from wireformat.stream.chunk_plan import ChunkPlan
 
 MOST_PARTITIONS = 20_000
 """The largest number of partitions that are taken as chunks: each task gets the plans of all of them."""
@@ -148,11 +149,17 @@ class Messages:
             return sorted(tuple(json.loads(key)) for key in self.ranges)
         return sorted(tuple(row) for row in self.df.select(*self._streams).distinct().collect())
 
-    def in_streams(self) -> DataFrame:
-        """Returns the messages of each stream in one partition, sorted, with the columns of `in_chunks`."""
+    def in_streams(self, plans: Mapping[str, ChunkPlan]) -> DataFrame:
+        """Returns the messages of each stream in one partition, sorted, with the columns of `in_chunks`.
+
+        plans   by the stream. Each precedes the messages of its stream, whose task would not know that it has lost all
+        """
         columns = [F.lit(0), *self.positions.columns, self.payload]
         rows = self.df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
         streams = [field.name for field in self.fields[1 : 1 + len(self._streams)]]
+        nothing = [None] * len(self._order)
+        given = [(0, *json.loads(key), *nothing, pickle.dumps({key: plan})) for key, plan in plans.items()]
+        rows = rows.unionAll(self.session.createDataFrame(given, StructType(self.fields)))
         parts = rows.repartition(self._chunks, *streams) if streams else rows.repartition(1)
         return parts.sortWithinPartitions(*[field.name for field in self.fields[:-1]])
 

@@ -251,6 +251,7 @@ def groups(
             last, of_chunk = chunk, _plans_of(plans, chunk)
             missing = {*of_chunk}
         if stream == [PLAN]:
+            _check_none(missing)
             of_chunk = pickle.loads(next(rows).column(0)[0].as_py())
             missing = {*of_chunk}
             continue

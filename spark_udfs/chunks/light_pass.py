@@ -230,6 +230,11 @@ class LightPass:
             self.first_reading, ranges=None, stream_messages={key: self.messages_of(key) for key in self.summaries}
         )
 
+    @property
+    def plans_of_streams(self) -> dict[str, ChunkPlan]:
+        """Plans that say only how many messages each stream has."""
+        return {key: ChunkPlan(messages=self.messages_of(key)) for key in self.summaries}
+
     @cached_property
     def listed(self) -> pa.Table:
         """The list of the tables of all streams; `first` and `last` have the columns order_by and the record."""

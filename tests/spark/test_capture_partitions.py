@@ -18,6 +18,7 @@ import wireformat as wf
 from .capture_streams import streams_of
 from .raw_streams import (
     OFFSET,
+    PLACE,
     assert_same,
     rows_of,
 )
@@ -139,6 +140,68 @@ def test_a_partition_that_loses_its_rows(
     for state in ("changes", "latest"):
         with pytest.raises(PythonException, match="gives other rows"):
             capture.write(tmp_path / state, state=state)
+
+
+@pytest.mark.parametrize("lost", [f"{OFFSET} = 7", f"{OFFSET} > 9", "true"])
+def test_the_current_rows_know_how_many_messages_there_were(spark: SparkSession, lost: str) -> None:
+    """Where one task reads all messages of a stream: the replica identity has changed."""
+    messages = with_another_identity()
+    df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    assert_same(capture.latest("shop.t").toArrow(), wf.Capture(messages, "pgoutput").latest("shop.t"))
+    capture._messages.df = df.where(f"NOT ({lost})")
+    with pytest.raises(PythonException, match="gives other rows"):
+        capture.latest("shop.t").collect()
+
+
+@pytest.mark.parametrize("lost", ["'a'", "'b'"])
+def test_the_current_rows_know_which_streams_there_were(spark: SparkSession, lost: str) -> None:
+    rows = [(stream, *row) for stream in "ab" for row in enumerate(with_another_identity())]
+    df = spark.createDataFrame(rows, f"stream string, {OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", **PLACE)
+    assert capture.latest("shop.t").count() == 6
+    capture._messages.df = df.where(f"stream <> {lost}")
+    with pytest.raises(PythonException, match="gives other rows"):
+        capture.latest("shop.t").collect()
+
+
+def with_another_identity() -> list[bytes]:
+    """A stream of a table whose replica identity changes, which must be read in its order."""
+    table = {"relation_id": 5, "table_schema": "shop", "table_name": "t"}
+    names, types = ("id", "note"), {"type_oids": (23, 25), "typmods": (-1, -1)}
+    events: list[wf.Event] = []
+    for number, identity in enumerate(("default", "full"), 1):
+        keys = names if identity == "full" else names[:1]
+        begin = wf.Begin(commit_lsn=16 * number, xid=number, commit_time="2026-11-23 10:00:00+00")
+        commit = wf.Commit(commit_lsn=16 * number, end_lsn=16 * number + 1, commit_time=begin.commit_time)
+        relation = wf.Relation(**table, replica_identity=identity, columns=names, key_columns=keys, **types)
+        rows = [wf.TupleData(names, (str(id), "x"), ("integer", "text")) for id in (number, 10 * number)]
+        delete = wf.Delete(**table, old=rows[1], old_kind="full") if identity == "full" else None
+        events += [
+            begin,
+            relation,
+            *[wf.Insert(**table, new=row) for row in rows],
+            *([delete] if delete else []),
+            commit,
+        ]
+    return [*map(bytes, wf.encode(events, "pgoutput"))]
+
+
+@pytest.mark.parametrize("lost", [f"{OFFSET} > 4", "true"])
+def test_a_position_knows_where_the_oldest_open_transaction_began(
+    one_stream: tuple[DataFrame, list[bytes]], lost: str
+) -> None:
+    """It needs the relations there, so it reads that chunk once more."""
+    df, messages = one_stream
+    end = next(at for at in range(len(messages) - 1, 0, -1) if messages[at][:1] == b"C")
+    cut = df.where(f"{OFFSET} < {end}")
+    capture = spark_udfs.capture(cut, "value", "pgoutput", order_by=[OFFSET])
+    one = wf.Capture(messages[:end], "pgoutput")
+    one.committed().read_all()
+    assert capture.position.open == one.position.open != ()
+    capture._messages.df = cut.where(f"NOT ({lost})")
+    with pytest.raises((PythonException, wf.BadRows), match="gives other rows"):
+        _ = capture.position
 
 
 def test_changes_know_how_many_messages_there_were(one_stream: tuple[DataFrame, list[bytes]]) -> None:
