@@ -77,8 +77,8 @@ def capture(
     df          a DataFrame; or give paths
     payload     the binary column with the messages, `value` if it is None; null is no message. In files, None finds it
     paths       files of one stream that the workers read themselves: a path, a pattern, a folder or a list of paths, as
-                in `wireformat.Capture`. The driver and all workers must be able to read them. A message's position is
-                its index in all files, `message`
+                in `wireformat.Capture`, or with `file:` before it. The driver and all workers must be able to read
+                them. A message's position is its index in all files, `message`
     order_by    columns of df (integers or strings) that order the messages; their values must be unique within a stream
     stream_by   columns (integers or strings) that identify a stream, if df has more than one
     after       the `position` of an earlier capture, to go on after it

@@ -17,6 +17,7 @@ from .chunks.frames import Messages
 from .chunks.groups import stream_key
 from .decoding.carriers import column_of
 from .fields import check_frame, field_of
+from .local_paths import local_paths
 from .positions import MOST_CHUNKS, PositionColumns
 
 
@@ -56,7 +57,7 @@ def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: 
     session = SparkSession.getActiveSession()
     if session is None:
         raise wf.OptionError("option paths: expected an active Spark session, got none; make one first")
-    return FileMessages(session, file_ranges(paths, format, column))
+    return FileMessages(session, file_ranges(local_paths("paths", paths), format, column))
 
 
 def positions_after(after: Any, format: str, stream_by: Sequence[StructField]) -> dict[str, CapturePosition]:

@@ -13,11 +13,12 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.formats.registry import find_format_name
-from wireformat.options import TABLE_STATES
+from wireformat.options import MODES, TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table
 
+from ..local_paths import local_paths
 from ..schemas import arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_columns import spark_columns, typed_part
 from .options import SlotOptions, names_slot
@@ -47,18 +48,26 @@ class SourceOptions:
     def check(cls, given: Mapping[str, str]) -> SourceOptions:
         """Returns the options, whose names Spark writes in lower case; raises OptionError."""
         names = [field.name for field in fields(cls)]
+        if not given or "provider" in given:  # an option that Spark adds there
+            raise wf.OptionError(
+                "option path: the data source needs it, as in OPTIONS (path '…'). Spark does not give it the options "
+                "of CREATE TABLE: use CREATE TEMPORARY VIEW"
+            )
         for name in given:
             if name not in names:
                 raise wf.OptionError(f"option {name}: unknown{nearest(name, names)}; there are {', '.join(names)}")
         for name in ("path", "format"):
             if name not in given:
                 raise wf.OptionError(f"option {name}: the data source needs it, as in OPTIONS ({name} '…')")
-        found = cls(**{**given, "format": find_format_name(given["format"])})
-        one_of("state", found.state, TABLE_STATES)
+        texts = {**given, "path": local_paths("path", given["path"]), "format": find_format_name(given["format"])}
+        for name, change, words in (("state", str.lower, TABLE_STATES), ("mode", str.upper, MODES)):
+            if name in given:
+                texts[name] = one_of(name, change(given[name]), words)
+        found = cls(**texts)
         if found.table is None and (found.state == "latest" or found.keys is not None):
             raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
-        if found.keys is not None and not split(found.keys):
-            raise wf.OptionError("option keys: expected names of columns between commas, got none")
+        if found.keys is not None and found.keys.strip() and not split(found.keys):
+            raise wf.OptionError("option keys: expected names of columns between commas, or '' for the whole row")
         if found.keys is not None and found.state != "latest":
             raise wf.OptionError("option keys: expected state 'latest', which needs them; changes have no key")
         return found
@@ -103,7 +112,8 @@ class WireformatSource(DataSource):
 
     `register` registers it: CREATE TEMPORARY VIEW orders USING wireformat OPTIONS (path 'captures/', format 'pgoutput',
     table 'public.orders', state 'latest'). The options are path, format, table, state (changes or latest), keys and
-    known_tables (names between commas), column, mode, encoding, encoding_errors and dialect.
+    known_tables (names between commas), column, mode, encoding, encoding_errors and dialect. keys '' is the whole row.
+    Spark gives a table of CREATE TABLE no options, so that is an error.
 
     With `spark.readStream` it reads a live slot: the committed changes of all tables, or the typed changes of one.
     docs/spark_live.md describes its options.

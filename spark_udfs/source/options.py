@@ -64,12 +64,13 @@ class SlotOptions:
                 near = nearest(name, [*_SHOWN.values()])
                 raise wf.OptionError(f"option {name}: unknown{near}; there are {', '.join(_SHOWN.values())}")
         texts = {name: value for name, value in given.items() if name not in _NUMBERS}
+        if "mode" in texts:
+            texts["mode"] = one_of("mode", texts["mode"].upper(), MODES)
         found = cls(**texts, **{name: _number(name, given[name]) for name in _NUMBERS if name in given})  # type: ignore[arg-type]
         found._check_server()
         for name in ("slot", "publication"):
             if not getattr(found, name):
                 raise wf.OptionError(f'option {name}: a stream needs its name, as in .option("{name}", "…")')
-        one_of("mode", found.mode, MODES)
         if found.origin is not None:
             one_of("origin", found.origin, ORIGINS)
         if found.table is not None:

@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
+import spark_udfs
 import wireformat as wf
 from spark_udfs.source.data_source import WireformatSource
 from wireformat.chunks.files import survey
@@ -39,8 +40,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rows(spark: SparkSession, path: Path, **options: str) -> pa.Table:
-    given = {"path": str(path), "format": "pgoutput", **options}
+def rows(spark: SparkSession, files: Path | str, **options: str) -> pa.Table:
+    given = {"path": str(files), "format": "pgoutput", **options}
     text = ", ".join(f"{name} '{value}'" for name, value in given.items())
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_files USING wireformat OPTIONS ({text})")
     return spark.table("of_files").toArrow()
@@ -63,6 +64,42 @@ def test_a_table_as_it_stands(spark: SparkSession, files: Path) -> None:
     assert_same(rows(spark, files, table=TABLE, state="latest", keys="id"), wanted)
 
 
+def test_paths_and_words_as_in_other_sources(spark: SparkSession, files: Path) -> None:
+    wanted = wf.Capture(files, "pgoutput").changes().read_all().drop_columns(["message"])
+    assert_same(rows(spark, f"file:{files}/*.parquet", mode="permissive"), wanted)
+    assert_same(rows(spark, f"FILE://localhost{files}", mode="FailFast", state="CHANGES"), wanted)
+    for paths in (f"file://{files}", [f"file:{files}/*.parquet"]):
+        assert_same(spark_udfs.capture(paths=paths, format="pgoutput").changes().drop("message").toArrow(), wanted)
+    with pytest.raises(wf.OptionError, match="option paths: expected local files"):
+        spark_udfs.capture(paths=["hdfs://host/captures"], format="pgoutput")
+
+
+def test_a_table_without_a_key(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a format that states no identity: keys '' is keys=[] of a capture."""
+    row = wf.TupleData(("id", "note"), ("1", "x"), ("integer", "text"))
+    insert = wf.Insert(lsn=17, table_schema="shop", table_name="t", new=row)
+    begin, commit = wf.Begin(lsn=16, csn=5, first_lsn=16), wf.Commit(lsn=32, xid=9)
+    messages = [*map(bytes, wf.encode([begin, insert, insert, commit], "gaussdb-binary"))]
+    pq.write_table(pa.table({"payload": pa.array(messages, pa.binary())}), tmp_path / "0.parquet")
+    options = {"format": "gaussdb-binary", "table": "shop.t", "state": "latest"}
+    wanted: pa.Table = wf.Capture(messages, "gaussdb-binary").latest("shop.t", keys=[])
+    assert len(wanted) > 0
+    assert_same(rows(spark, tmp_path, keys="", **options), wanted)
+    with pytest.raises((AnalysisException, PySparkException), match="option keys: the stream does not state"):
+        rows(spark, tmp_path, **options)
+
+
+@pytest.mark.parametrize("columns", ["", "(id bigint)"])
+def test_create_table(spark: SparkSession, files: Path, columns: str) -> None:
+    """Spark keeps the table without its options, which an error says at once, or when the table is read."""
+    create = f"CREATE TABLE of_options {columns} USING wireformat OPTIONS (path '{files}', format 'pgoutput')"
+    try:
+        with pytest.raises((AnalysisException, PySparkException), match="use CREATE TEMPORARY VIEW"):
+            (spark.sql(create), spark.table("of_options").collect())
+    finally:
+        spark.sql("DROP TABLE IF EXISTS of_options")
+
+
 def test_the_chunks_are_the_files(files: Path) -> None:
     found = survey(files, "pgoutput")
     assert [chunk.file.path.name for chunk in found.chunks] == [
@@ -78,7 +115,10 @@ def test_the_chunks_are_the_files(files: Path) -> None:
         ({"state": "latest"}, "option table"),
         ({"table": TABLE, "state": "last"}, "option state"),
         ({"table": TABLE, "keys": "id"}, "option keys"),
-        ({"table": TABLE, "state": "latest", "keys": ""}, "option keys"),
+        ({"table": TABLE, "state": "latest", "keys": ","}, "or '' for the whole row"),
+        ({"mode": "permisive"}, "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED"),
+        ({"path": "s3://bucket/captures"}, "option path: expected local files"),
+        ({"path": "file://host/captures"}, "option path: expected local files"),
         ({"tabel": TABLE}, "did you mean"),
         ({"table": "public.nothing"}, "public.nothing"),
         ({"format": "gauss"}, "format"),
