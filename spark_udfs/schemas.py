@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 import wireformat as wf
+from wireformat.options.table import nearest
 
 TYPES = "types"
 """The column whose metadata name the format of the rows, which determines the meaning of type names."""
@@ -77,7 +78,9 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in schema:
         if field.name not in rows.schema.names:
-            raise wf.OptionError(f"option schema: no column {field.name!r}; there are {', '.join(rows.schema.names)}")
+            names = rows.schema.names
+            near = nearest(field.name, names)
+            raise wf.OptionError(f"option schema: no column {field.name!r}{near}; there are {', '.join(names)}")
         column = rows[field.name]
         columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

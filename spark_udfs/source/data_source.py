@@ -19,7 +19,7 @@ from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table
 
 from ..local_paths import local_paths
-from ..schemas import arrow_types, as_declared, change_fields, change_names
+from ..schemas import arrow_schema, arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_columns import spark_columns, typed_part
 from .options import SlotOptions, names_slot
 
@@ -207,9 +207,12 @@ class WireformatReader(DataSourceReader):
         return {**vars(self), "_surveyed": None}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Returns what the tasks read."""
+        """Returns what the tasks read. Raises OptionError for a column of the caller's schema that does not exist."""
         survey = self._options.survey(self._surveyed).survey
-        if self._options.table is None:
+        is_typed = self._options.table is not None
+        found = _SparkTable(self._options, survey.listed).schema if is_typed else arrow_schema(change_names())
+        as_declared(pa.RecordBatch.from_pylist([], found), arrow_types(self._schema))
+        if not is_typed:
             return [FilePartition([chunk], None) for chunk in survey.chunks]
         if self._options.state == "latest":
             return [FilePartition(survey.chunks, survey.listed)]

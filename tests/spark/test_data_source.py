@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 import spark_udfs
 import wireformat as wf
@@ -87,6 +88,16 @@ def test_a_table_without_a_key(spark: SparkSession, tmp_path: Path) -> None:
     assert_same(rows(spark, tmp_path, keys="", **options), wanted)
     with pytest.raises((AnalysisException, PySparkException), match="option keys: the stream does not state"):
         rows(spark, tmp_path, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"table": TABLE}, {"table": TABLE, "state": "latest"}])
+def test_columns_of_a_view(files: Path, options: dict[str, str]) -> None:
+    """A wrong name is told before a task runs, also where no row is read."""
+    source = WireformatSource({"path": str(files), "format": "pgoutput", **options})
+    name = source.schema().names[0]
+    assert source.reader(StructType([source.schema()[name]])).partitions()
+    with pytest.raises(wf.OptionError, match=f"option schema: no column '{name.upper()}', did you mean '{name}'"):
+        source.reader(StructType([StructField(name.upper(), StringType())])).partitions()
 
 
 @pytest.mark.parametrize("columns", ["", "(id bigint)"])
