@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -24,6 +24,7 @@ from .measure import Result, Say, interleaved
 
 DECODE = "spark_udfs.decode, 20 tables"
 DECODE_ONE = "spark_udfs.decode, one table"
+FLOOR = "mapInArrow that counts the messages (floor)"
 COMMITTED = "capture.committed, 20 tables"
 COMMITTED_PATHS = "capture(paths=…).committed, 20 tables"
 TYPED = "capture.typed, one table of 20"
@@ -37,6 +38,7 @@ PARQUET = "capture.write, 20 tables to Parquet"
 DELTA = "capture.write, 20 tables to Delta"
 NAMES = (
     DECODE,
+    FLOOR,
     COMMITTED,
     COMMITTED_PATHS,
     TYPED,
@@ -75,6 +77,7 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
     twenty, one, read_by_workers = made("twenty"), made("one"), made_of_files()
     frames: dict[str, tuple[str, Callable[[], Any]]] = {
         DECODE: ("twenty", lambda: compute(spark_udfs.decode(raw("twenty"), "payload", BINARY, keep=["seq"]))),
+        FLOOR: ("twenty", lambda: raw("twenty").mapInArrow(_counted, "messages bigint").collect()),
         COMMITTED: ("twenty", lambda: compute(twenty.committed())),
         COMMITTED_PATHS: ("twenty", lambda: compute(read_by_workers.committed())),
         TYPED: ("twenty", lambda: compute(twenty.typed(NAME))),
@@ -104,6 +107,10 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
         name: Result(name=name, input_bytes=sizes[source], changes=changes[source], seconds=seconds[name])
         for name, (source, _) in frames.items()
     }
+
+
+def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({"messages": pa.array([sum(map(len, batches))], pa.int64())})
 
 
 def of_one_table(messages: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -26,14 +26,18 @@ def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
     return listed.filter(pc.and_(*is_of))
 
 
-def rows_of(listed: pa.Table, table: str) -> list[dict[str, Any]]:
-    """Returns the rows of a table, one for each version of its columns."""
-    return of_table(listed, one_table(table)).to_pylist()
+def rows_of(listed: pa.Table, table: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Returns the rows of a table, one for each version of its columns.
+
+    columns   those of the rows; None for all
+    """
+    found = of_table(listed, one_table(table))
+    return (found if columns is None else found.select(columns)).to_pylist()
 
 
 def check_listed(listed: pa.Table, table: str, format: str) -> None:
     """Raises BadRows if the list does not have the table, or not the types of its columns."""
-    rows = rows_of(listed, table)
+    rows = rows_of(listed, table, ["types"])
     if not rows:
         names = zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)
         raise no_such_table(written(one_table(table)), {*map(written, names)})

@@ -190,6 +190,10 @@ def _hint(listed: pa.Table, schema: str, table: str) -> str:
     return wanted + suggestion(wanted, there)
 
 
+_OF_VERSIONS = ["columns", "types", "typmods", "key_columns"]
+"""What a list of tables says of the columns of a version."""
+
+
 def versions_of(listed: pa.Table, schema: str, table: str, format: str | None, option: str = "schema") -> TableVersions:
     """Returns the versions of a table from the result of `tables`; raises OptionError if the table is not listed.
 
@@ -201,7 +205,7 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None, o
     missing = [name for name in tables_schema(pa.null()).names if name not in names]
     if missing:
         raise OptionError(f"option {option}: expected the list that `tables` gives, missing: {', '.join(missing)}")
-    for row in of_table(listed, (schema, table)).to_pylist():
+    for row in of_table(listed, (schema, table)).select(_OF_VERSIONS).to_pylist():
         types = dict(zip(row["columns"], row["types"], strict=True))
         typmods = None if row["typmods"] is None else dict(zip(types, row["typmods"], strict=True))
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])

@@ -122,7 +122,7 @@ class TableVersions:
         indices   int64[n]: the indices of the rows of this table, in order
         """
         layouts, is_relation = rows.layouts[indices], rows.kinds[indices] == TABLE_RELATION
-        stops = np.union1d(grouped(layouts)[0], np.flatnonzero(is_relation)).tolist()
+        stops = sorted({*grouped(layouts)[0].tolist(), *np.flatnonzero(is_relation).tolist()})
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)

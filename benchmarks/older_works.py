@@ -1,0 +1,68 @@
+"""What `older` has measured: works that a version of wireformat does in a process of its own, as that version can.
+
+    python older_works.py MESSAGES FORMAT TABLE
+
+Each line of the input is the name of a work; the answer is its seconds and the number of rows that it found. The file
+imports nothing of this repository but the package `wireformat` that Python finds.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import feather
+
+import wireformat as wf
+
+CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL = (
+    "row-change table, all columns",
+    "the same, one table of 20",
+    "typed and committed, one table of 20",
+    "typed and committed, all tables",
+)
+WORKS = (CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL)
+
+
+def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Callable[[], int]]:
+    """Returns the works; each returns how many rows it found."""
+
+    def changes(**options: Any) -> pa.Table:
+        return wf.arrow.changes(messages, format, threads=1, **options)
+
+    def typed(tables: list[str] | None) -> int:
+        if hasattr(wf, "Capture"):
+            capture = wf.Capture(messages, format, threads=1)
+            found = (rows for _, rows in capture.typed_all()) if tables is None else capture.typed(table)
+            return sum(rows.num_rows for rows in found)
+        committed = wf.arrow.transactions(changes(tables=tables))
+        listed = wf.arrow.tables(committed)
+        names = sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)})
+        return sum(wf.arrow.typed(committed, ".".join(name)).num_rows for name in names)
+
+    return {
+        CHANGES: lambda: changes().num_rows,
+        CHANGES_ONE: lambda: changes(tables=[table]).num_rows,
+        TYPED_ONE: partial(typed, [table]),
+        TYPED_ALL: partial(typed, None),
+    }
+
+
+def main() -> None:
+    """Does the works that the input names."""
+    path, format, table = sys.argv[1:]
+    found = works(feather.read_table(path)["payload"], format, table)
+    for line in sys.stdin:
+        gc.collect()
+        start = perf_counter()
+        rows = found[line.strip()]()
+        print(perf_counter() - start, rows, flush=True)
+
+
+if __name__ == "__main__":
+    main()
