@@ -18,6 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 import spark_udfs
 import wireformat as wf
 from spark_udfs.source.data_source import WireformatSource
+from spark_udfs.source.options import SlotOptions
 from wireformat.chunks.files import survey
 
 from ..servers.captures import read_capture
@@ -73,6 +74,13 @@ def test_paths_and_words_as_in_other_sources(spark: SparkSession, files: Path) -
         assert_same(spark_udfs.capture(paths=paths, format="pgoutput").changes().drop("message").toArrow(), wanted)
     with pytest.raises(wf.OptionError, match="option paths: expected local files"):
         spark_udfs.capture(paths=["hdfs://host/captures"], format="pgoutput")
+
+
+def test_the_mode_of_a_slot_in_any_case() -> None:
+    given = {"service": "orders", "slot": "one", "publication": "all_tables"}
+    assert SlotOptions.check({**given, "mode": "Permissive"}).mode == "PERMISSIVE"
+    with pytest.raises(wf.OptionError, match="option mode: expected FAILFAST"):
+        SlotOptions.check({**given, "mode": "ignore"})
 
 
 def test_a_table_without_a_key(spark: SparkSession, tmp_path: Path) -> None:
