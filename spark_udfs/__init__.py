@@ -11,7 +11,7 @@ local_session   a Spark session on this machine                              (se
 
 The driver runs capture, decoding/dataframe, sql/registration, session and schemas. The workers run decoding/task, which
 decodes, and one file for each way in which Spark calls Python: batches and frames in decoding, the functions in sql,
-chunks/work, streams/processor and source/reader.
+chunks/passes, chunks/questions, chunks/writing, streams/processor and source/reader.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ from .chunks.files import FileMessages
 from .chunks.frames import Messages
 from .chunks.groups import Plans, stream_key
 from .chunks.light_pass import LightPass
-from .chunks.work import Ask, Reading, TypedTable, answer_batches, ask_position, latest_batches, other_rows
+from .chunks.questions import Ask, TypedTable, answer_batches, ask_position, latest_batches
+from .chunks.reading import Reading, other_rows
 from .schemas import arrow_types, with_format
 from .tables.typed_columns import arrow_columns, spark_columns
 

@@ -22,17 +22,9 @@ from ..schemas import arrow_types
 from .files import FileMessages
 from .frames import Messages
 from .groups import NotSorted, OtherPartitions, stream_key
+from .passes import NO_MESSAGES, PARTITION_ERRORS, PARTS, needed_batches, record_batches, summary_batches
 from .plan import StreamPlan, plan_stream
-from .work import (
-    NO_MESSAGES,
-    PARTITION_ERRORS,
-    PARTS,
-    Reading,
-    needed_batches,
-    other_rows,
-    record_batches,
-    summary_batches,
-)
+from .reading import Reading, other_rows
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation

@@ -22,7 +22,7 @@ from wireformat.stream.capture_position import CapturePosition
 
 from ..schemas import MESSAGE
 from .groups import MessagesOfGroup
-from .work import named_errors
+from .questions import named_errors
 
 _BEGIN = "wireformat-"
 """The beginning of the names of all files of rejects."""

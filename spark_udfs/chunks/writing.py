@@ -12,7 +12,8 @@ import wireformat as wf
 from wireformat.stream.capture_position import CapturePosition
 
 from .groups import Group, OtherPartitions
-from .work import Reading, part_of, same_rows
+from .passes import part_of
+from .reading import Reading, same_rows
 
 if TYPE_CHECKING:
     from wireformat.lake.chunks import LakePlan

@@ -20,7 +20,7 @@ from ..chunks.files import FileMessages
 from ..chunks.frames import Messages
 from ..chunks.groups import Plans
 from ..chunks.light_pass import OF_TRANSACTIONS
-from ..chunks.work import Ask
+from ..chunks.questions import Ask
 from ..schemas import arrow_types, with_format
 from ..session import ROCKSDB, STATE_STORE
 from .processor import Processor

@@ -17,7 +17,7 @@ from wireformat.chunks.saved import Settings
 from wireformat.errors import counted
 
 from ..chunks.groups import Group, GroupMessages, stream_key
-from ..chunks.work import Ask, limited
+from ..chunks.questions import Ask, limited
 from ..logs import log_unknown_prepared
 
 Stream = tuple[Any, ...]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..errors import EncodeError, LimitExceeded
 from ..events import Event, RowChange
 from ..limits import RECORD_BYTES
-from .direct.layouts import DECLINED, ByteLayout, Layouts
+from .direct.layouts import REFUSALS, ByteLayout, Layouts
 from .empty_transactions import EmptyTransactions
 from .record_facts import RecordFacts
 
@@ -85,7 +85,7 @@ class MessageWriter:
         """The layout of the bodies of rows like this one; None if they have none. It belongs to no relation."""
         try:
             layout = None if self._layouts is None else self._layouts.layout(event)
-        except DECLINED:
+        except REFUSALS:
             return None
         return None if layout is None else (layout, None)
 

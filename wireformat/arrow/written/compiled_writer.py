@@ -27,7 +27,7 @@ from ...events import (
     Update,
 )
 from ...formats.base import Writer
-from ...formats.direct.layouts import DECLINED, ByteLayout, ValueWriter
+from ...formats.direct.layouts import REFUSALS, ByteLayout, ValueWriter
 from ...framing.gauss_batch import CLOSE_BY_TIMEOUT, END, MORE
 from ..arrays import Array, read_only
 from ..jit.intrinsics import BLOCK
@@ -281,7 +281,7 @@ def _tried(write: ValueWriter, value: str | None) -> bytes | None:
     """How a value is written; None where it cannot be said."""
     try:
         return write(value)
-    except DECLINED:
+    except REFUSALS:
         return None
 
 

@@ -14,16 +14,16 @@ from ...events import ROW_CHANGES, RowChange, TupleData, Unchanged
 
 Value = str | Unchanged | None
 ValueWriter = Callable[[Value], bytes]
-"""Writes a value; raises one of DECLINED for one that the declaration must judge."""
+"""Writes a value; raises one of REFUSALS for one that the declaration must judge."""
 
 Part = bytes | ValueWriter
 """Of a record: bytes that are always the same, or the writer of the next value."""
 
 RowParts = Callable[[Any, str], Iterable[Part]]
-"""The parts of a row change in an encoding, without a look at values. Raises one of DECLINED for a row change that the
+"""The parts of a row change in an encoding, without a look at values. Raises one of REFUSALS for a row change that the
 declaration must judge."""
 
-DECLINED = (AttributeError, TypeError, ValueError, struct.error)
+REFUSALS = (AttributeError, TypeError, ValueError, struct.error)
 """What is raised for what cannot be written directly; EncodeError is a ValueError."""
 
 MOST_LAYOUTS = 4096
@@ -56,7 +56,7 @@ class ByteLayout(NamedTuple):
         return cls(tuple(cells), before)
 
     def write(self, values: tuple[Value, ...]) -> bytes:
-        """The bytes of a row change with these values; raises one of DECLINED."""
+        """The bytes of a row change with these values; raises one of REFUSALS."""
         written = [before + write(value) for (before, write), value in zip(self.cells, values, strict=True)]
         written.append(self.tail)
         return b"".join(written)
@@ -81,11 +81,11 @@ class Layouts:
         try:
             layout = self.layout(event)
             return None if layout is None else layout.write(values_of(event, new_first=self._new_first))
-        except DECLINED:
+        except REFUSALS:
             return None
 
     def layout(self, event: RowChange) -> ByteLayout | None:
-        """The layout of a row change; None, or one of DECLINED, if it has none."""
+        """The layout of a row change; None, or one of REFUSALS, if it has none."""
         if (
             type(event) not in ROW_CHANGE_EVENTS
             or event.xid is not None

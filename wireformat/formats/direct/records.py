@@ -12,10 +12,10 @@ from construct import Construct, Renamed
 from ...declare import Coded, Number, Struct, Tagged, Text, Time, ZeroEnded
 from ...events import OF_STREAM, Event
 from ...times import MICROS_OF_2000, parse_commit_time
-from .layouts import DECLINED
+from .layouts import REFUSALS
 
 Write = Callable[[Any, str], bytes]
-"""Writes the value of a field in an encoding; raises one of DECLINED for one that the declaration must judge."""
+"""Writes the value of a field in an encoding; raises one of REFUSALS for one that the declaration must judge."""
 
 
 class DirectRecords:
@@ -46,7 +46,7 @@ class DirectRecords:
                 return None
         try:
             return bytes((kind,)) + write(_Values(event, more), encoding)
-        except DECLINED:
+        except REFUSALS:
             return None
 
 

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any
 
 from ...events import UNCHANGED, Relation, RowChange, TupleData
-from ..direct.layouts import DECLINED, MOST_LAYOUTS, ByteLayout, Part, Value, ValueWriter, layout_key, values_of
+from ..direct.layouts import MOST_LAYOUTS, REFUSALS, ByteLayout, Part, Value, ValueWriter, layout_key, values_of
 from .images import binary_value, images, old_tag
 from .messages import BINARY_CELL, KEY, NEW, NULL, TEXT_CELL, UNCHANGED_CELL
 
@@ -39,14 +39,14 @@ class RowLayouts:
             body = layout.write(values_of(event, new_first=False))
             head = self._tags[type(event)]
             return head + _NUMBER.pack(event.xid) + body if in_block else head + body
-        except DECLINED:
+        except REFUSALS:
             return None
 
     def layout(self, event: RowChange, relation: Relation) -> ByteLayout | None:
         """The layout of messages outside of blocks; None if rows like this one have none."""
         try:
             layout = self._layout(event, relation)
-        except DECLINED:
+        except REFUSALS:
             return None
         if layout is None:
             return None

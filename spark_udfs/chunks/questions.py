@@ -1,183 +1,25 @@
-"""What the workers do with the messages of a chunk: the light pass, and the questions of a capture."""
+"""The questions of a capture, as the workers answer them for the messages of a chunk or of a stream."""
 
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
 import wireformat as wf
-from wireformat.chunks.relations import RelationChanges, relations_before
 from wireformat.errors import counted
 from wireformat.stream.capture_position import CapturePosition
-from wireformat.stream.positions import Position
-from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
 from ..decoding.batches import RESULT_BATCH_BYTES
-from ..workers import settle
-from .files import file_groups
-from .groups import Group, NotSorted, OtherPartitions, Plans, Ranges, groups
+from .groups import Group
+from .reading import Reading, same_rows
 
 if TYPE_CHECKING:
     from wireformat.chunks.capture import ChunkCapture
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the workers read the messages, pickled to them.
-
-    format      name of the format
-    options     of wf.Capture
-    streams     the names of stream_by
-    order       the names of order_by
-    relation_changes   of pgoutput, by the stream; see wireformat.chunks.relations
-    before      what chunks must know of the records of the others, by stream and chunk, if an option needs it
-    delivered   how far the streams were delivered at the positions after which they go on
-    is_planned  whether each chunk has a plan
-    plans       of the chunks, by their numbers, if they are not among the messages
-    has_empty   whether some partitions have no messages. If Spark has then joined the partitions of an answer, or those
-                of several, a task without messages cannot know whether it has lost them
-    ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
-    stream_messages   by stream, how many messages it has; None if tasks do not read whole streams
-    from_files  whether the tasks read files
-    skips_unread   whether records that could not be read are left out: rejects take them
-    """
-
-    format: str
-    options: Mapping[str, Any]
-    streams: tuple[str, ...]
-    order: tuple[str, ...]
-    relation_changes: Mapping[str, Sequence[RelationChanges]] = field(default_factory=dict)
-    before: Mapping[str, Mapping[int, RecordsBefore]] = field(default_factory=dict)
-    delivered: Mapping[str, Position] = field(default_factory=dict)
-    is_planned: bool = False
-    plans: Plans | None = None
-    has_empty: bool = False
-    ranges: Ranges | None = None
-    stream_messages: Mapping[str, int] | None = None
-    from_files: bool = False
-    skips_unread: bool = False
-
-    def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
-        """Yields the groups of a task."""
-        if self.from_files:
-            yield from file_groups(batches, self.format)
-        else:
-            task = None if self.plans is None or self.has_empty else TaskContext.get()
-            yield from groups(
-                batches,
-                self.streams,
-                self.order,
-                self.plans,
-                self.ranges,
-                self.stream_messages,
-                is_planned=self.is_planned,
-                partition=None if task is None else task.partitionId(),
-            )
-        settle()
-
-    def rank(self, stream: str, chunk: int) -> int:
-        """Returns the index of a chunk among those of a stream."""
-        if self.ranges is None:
-            return chunk
-        found = self.ranges.get(stream, {}).get(chunk)
-        if found is None:
-            raise OtherPartitions
-        return found.rank
-
-    def capture(self, group: Group) -> ChunkCapture:
-        """Returns the capture of a group, with its part of the plan if there is one."""
-        from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
-
-        return ChunkCapture(
-            group.messages.source(),
-            self.format,
-            plan=group.plan,
-            relations=relations_before(self.rank(group.key, group.chunk), self.relation_changes.get(group.key, ())),
-            before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
-            skips_unread=self.skips_unread,
-            threads=1,
-            **self.options,
-        )
-
-
-PARTS = "chunk int, stream string, found binary"
-"""The schema of what the passes before a question find: the chunk, the stream as a text, and what was found there."""
-
-
-def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that returns the messages of pgoutput that later ones need, without repetitions."""
-    with _found_in_partition() as parts:
-        for group in reading.groups(batches):
-            parts.append(part_of(group, group.messages.needed))
-    yield from parts
-
-
-def record_batches(
-    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that returns the SeenRecords of each group, without row changes of other tables."""
-    from wireformat.chunks.records import seen_records
-
-    with _found_in_partition() as parts:
-        for group in reading.groups(batches):
-            found = seen_records(reading.capture(group), tables)
-            group.messages.name_records(found)
-            parts.append(part_of(group, found))
-    yield from parts
-
-
-def summary_batches(
-    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that returns the ChunkSummary of each group, which steps over other tables."""
-    from wireformat.chunks.summary import summarized
-
-    with _found_in_partition() as parts:
-        for group in reading.groups(batches):
-            summary = summarized(reading.capture(group), reading.delivered.get(group.key), tables)
-            group.messages.place(summary)
-            parts.append(part_of(group, summary))
-        if not parts:
-            parts.append(_found_row(NO_MESSAGES))
-    yield from parts
-
-
-PARTITION_ERRORS: dict[str, type[Exception]] = {"not sorted": NotSorted, "other partitions": OtherPartitions}
-"""What the column `stream` of PARTS says of a partition that raised one of these errors, in place of a stream."""
-
-
-@contextmanager
-def _found_in_partition() -> Iterator[list[pa.RecordBatch]]:
-    """Collects rows of PARTS of a partition. If it raises one of PARTITION_ERRORS, there is one row, which says so."""
-    parts: list[pa.RecordBatch] = []
-    try:
-        yield parts
-    except (NotSorted, OtherPartitions) as error:
-        (name,) = (name for name, kind in PARTITION_ERRORS.items() if isinstance(error, kind))
-        parts[:] = [_found_row(name)]
-
-
-NO_MESSAGES = "no messages"
-"""What the column `stream` of PARTS says of a partition without messages."""
-
-
-def _found_row(name: str) -> pa.RecordBatch:
-    columns = [pa.array([0], pa.int32()), pa.array([name]), pa.array([b""])]
-    return pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])
-
-
-def part_of(group: Group, found: Any) -> pa.RecordBatch:
-    """Returns what was found in a group as a row of PARTS."""
-    columns = [pa.array([group.chunk], pa.int32()), pa.array([group.key]), pa.array([pickle.dumps(found)])]
-    return pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])
 
 
 Ask = Callable[["ChunkCapture", Group], Iterator[pa.RecordBatch]]
@@ -248,21 +90,6 @@ def _tell_of_dropped(count: int, reading: Reading) -> None:
         logging.getLogger(__package__).warning(
             "DROPMALFORMED left out %s of %s in this task", counted(count, "record"), reading.format
         )
-
-
-def other_rows(expected: str, got: str) -> wf.BadRows:
-    """Returns the error for a DataFrame that is another one each time it is read."""
-    hint = "the DataFrame gives other rows, or another order of them, each time it is read: save it in files first"
-    return wf.BadRows(expected, got, hint=hint)
-
-
-@contextmanager
-def same_rows() -> Iterator[None]:
-    """Raises BadRows in place of PARTITION_ERRORS, which did not occur in the passes before the question."""
-    try:
-        yield
-    except (NotSorted, OtherPartitions):
-        raise other_rows("the same messages in each partition, in the same order, as before", "others") from None
 
 
 def limited(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,117 @@
+"""How the workers read the messages of a DataFrame or of files: in groups, each with its capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+import wireformat as wf
+from wireformat.chunks.relations import RelationChanges, relations_before
+from wireformat.stream.positions import Position
+from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
+
+from ..workers import settle
+from .files import file_groups
+from .groups import Group, NotSorted, OtherPartitions, Plans, Ranges, groups
+
+if TYPE_CHECKING:
+    from wireformat.chunks.capture import ChunkCapture
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the workers read the messages, pickled to them.
+
+    format      name of the format
+    options     of wf.Capture
+    streams     the names of stream_by
+    order       the names of order_by
+    relation_changes   of pgoutput, by the stream; see wireformat.chunks.relations
+    before      what chunks must know of the records of the others, by stream and chunk, if an option needs it
+    delivered   how far the streams were delivered at the positions after which they go on
+    is_planned  whether each chunk has a plan
+    plans       of the chunks, by their numbers, if they are not among the messages
+    has_empty   whether some partitions have no messages. If Spark has then joined the partitions of an answer, or those
+                of several, a task without messages cannot know whether it has lost them
+    ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
+    stream_messages   by stream, how many messages it has; None if tasks do not read whole streams
+    from_files  whether the tasks read files
+    skips_unread   whether records that could not be read are left out: rejects take them
+    """
+
+    format: str
+    options: Mapping[str, Any]
+    streams: tuple[str, ...]
+    order: tuple[str, ...]
+    relation_changes: Mapping[str, Sequence[RelationChanges]] = field(default_factory=dict)
+    before: Mapping[str, Mapping[int, RecordsBefore]] = field(default_factory=dict)
+    delivered: Mapping[str, Position] = field(default_factory=dict)
+    is_planned: bool = False
+    plans: Plans | None = None
+    has_empty: bool = False
+    ranges: Ranges | None = None
+    stream_messages: Mapping[str, int] | None = None
+    from_files: bool = False
+    skips_unread: bool = False
+
+    def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
+        """Yields the groups of a task."""
+        if self.from_files:
+            yield from file_groups(batches, self.format)
+        else:
+            task = None if self.plans is None or self.has_empty else TaskContext.get()
+            yield from groups(
+                batches,
+                self.streams,
+                self.order,
+                self.plans,
+                self.ranges,
+                self.stream_messages,
+                is_planned=self.is_planned,
+                partition=None if task is None else task.partitionId(),
+            )
+        settle()
+
+    def rank(self, stream: str, chunk: int) -> int:
+        """Returns the index of a chunk among those of a stream."""
+        if self.ranges is None:
+            return chunk
+        found = self.ranges.get(stream, {}).get(chunk)
+        if found is None:
+            raise OtherPartitions
+        return found.rank
+
+    def capture(self, group: Group) -> ChunkCapture:
+        """Returns the capture of a group, with its part of the plan if there is one."""
+        from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
+
+        return ChunkCapture(
+            group.messages.source(),
+            self.format,
+            plan=group.plan,
+            relations=relations_before(self.rank(group.key, group.chunk), self.relation_changes.get(group.key, ())),
+            before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
+            skips_unread=self.skips_unread,
+            threads=1,
+            **self.options,
+        )
+
+
+def other_rows(expected: str, got: str) -> wf.BadRows:
+    """Returns the error for a DataFrame that is another one each time it is read."""
+    hint = "the DataFrame gives other rows, or another order of them, each time it is read: save it in files first"
+    return wf.BadRows(expected, got, hint=hint)
+
+
+@contextmanager
+def same_rows() -> Iterator[None]:
+    """Raises BadRows in place of PARTITION_ERRORS, which did not occur in the passes before the question."""
+    try:
+        yield
+    except (NotSorted, OtherPartitions):
+        raise other_rows("the same messages in each partition, in the same order, as before", "others") from None
