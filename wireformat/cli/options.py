@@ -120,6 +120,7 @@ Dialect = Annotated[
     ),
 ]
 
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; default: as many as processors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print lines of JSON, for programs.")]
 
 Columns = Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from ...formats.registry import FORMATS
 from ..exits import exit_codes
+from ..lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 from ..options import (
     DEFAULT_FORMAT,
     STDOUT,
@@ -23,6 +24,7 @@ from ..options import (
     Mode,
     Schemas,
     Tables,
+    Threads,
     format_names,
     one_of,
     parse_columns,
@@ -50,7 +52,6 @@ OrderBy = Annotated[
     list[str] | None,
     typer.Option(metavar="LIST", help="Columns that order the messages of all files; default: the files' names."),
 ]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; default: as many as processors.")]
 TwoPhase = Annotated[
     str,
     typer.Option(
@@ -204,31 +205,12 @@ def latest(
 
 def write(
     files: Sources,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
-    lake_format: Annotated[
-        str,
-        typer.Option(
-            "--format", metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write."
-        ),
-    ] = "parquet",
-    state: Annotated[
-        str,
-        typer.Option(
-            metavar="changes|latest",
-            autocompletion=one_of("changes", "latest"),
-            help="All changes, or only the current rows.",
-        ),
-    ] = "changes",
+    to: Folder,
+    lake_format: LakeFormat = "parquet",
+    state: State = "changes",
     tables: Tables = None,
-    partition_by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
-    ] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
-        ),
-    ] = None,
+    partition_by: PartitionBy = None,
+    keys: Keys = None,
     schema: Schemas = None,
     rejects: Annotated[
         str | None,
@@ -282,19 +264,6 @@ def write(
             as_json=as_json,
             **options,
         )
-
-
-def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
-    """The key columns of tables, each given as `table=column,column`; raises BadParameter."""
-    if given is None:
-        return None
-    found = {}
-    for text in given:
-        table, is_there, keys = text.rpartition("=")
-        if not is_there:
-            raise typer.BadParameter(f"expected table=column,column, got {text!r}")
-        found[table] = (split_lists([keys]) or []) if keys.strip() else []
-    return found
 
 
 EPILOGS: dict[Callable[..., None], str] = {

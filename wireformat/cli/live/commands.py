@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..captures.commands import Threads, split_keys
 from ..exits import exit_codes
+from ..lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 from ..options import (
     Encoding,
     EncodingErrors,
@@ -16,6 +16,7 @@ from ..options import (
     Mode,
     Schemas,
     Tables,
+    Threads,
     one_of,
     parse_schemas,
     parse_settings,
@@ -47,6 +48,7 @@ Via = Annotated[
         help="A replication connection and START_REPLICATION, or only SQL functions.",
     ),
 ]
+Plugin = Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")]
 Lake = Annotated[
     str | None, typer.Option("--to", "-t", metavar="FOLDER", help="The lake that the stream is to continue.")
 ]
@@ -63,7 +65,7 @@ def check(
     drop_slot: Annotated[
         bool, typer.Option("--drop-slot", help="Drop the slot, and what the server has kept for it.")
     ] = False,
-    plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")] = "pgoutput",
+    plugin: Plugin = "pgoutput",
     failover: Annotated[bool, typer.Option("--failover", help="Standbys keep a copy of a new slot.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -84,23 +86,14 @@ def check(
 def follow(
     dsn: Dsn,
     slot: Slot,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
+    to: Folder,
     publication: Publication = None,
-    format: Annotated[
-        str, typer.Option(metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write.")
-    ] = "parquet",
-    state: Annotated[
-        str,
-        typer.Option(
-            metavar="changes|latest",
-            autocompletion=one_of("changes", "latest"),
-            help="All changes, or only the current rows.",
-        ),
-    ] = "changes",
+    format: LakeFormat = "parquet",
+    state: State = "changes",
     tables: Tables = None,
     snapshot: Annotated[bool, typer.Option("--snapshot", help="Copy the existing rows into a new lake first.")] = False,
     create_slot: Annotated[bool, typer.Option("--create-slot", help="Create the slot if it does not exist.")] = False,
-    plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")] = "pgoutput",
+    plugin: Plugin = "pgoutput",
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the output plugin; repeatable.")
     ] = None,
@@ -119,15 +112,8 @@ def follow(
     retained_alarm: Annotated[
         float | None, typer.Option(metavar="MB", help="Warn if the slot retains more of the server's log.")
     ] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
-        ),
-    ] = None,
-    partition_by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
-    ] = None,
+    keys: Keys = None,
+    partition_by: PartitionBy = None,
     schema: Schemas = None,
     rejects: Annotated[
         str | None,

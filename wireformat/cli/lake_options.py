@@ -1,0 +1,45 @@
+"""The options of the commands that write lakes, a row each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import one_of, split_lists
+
+Folder = Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")]
+LakeFormat = Annotated[
+    str,
+    typer.Option("--format", metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write."),
+]
+State = Annotated[
+    str,
+    typer.Option(
+        metavar="changes|latest",
+        autocompletion=one_of("changes", "latest"),
+        help="All changes, or only the current rows.",
+    ),
+]
+PartitionBy = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
+    ),
+]
+
+
+def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
+    """Returns the key columns of tables, each given as `table=column,column`; raises BadParameter."""
+    if given is None:
+        return None
+    found = {}
+    for text in given:
+        table, is_there, keys = text.rpartition("=")
+        if not is_there:
+            raise typer.BadParameter(f"expected table=column,column, got {text!r}")
+        found[table] = (split_lists([keys]) or []) if keys.strip() else []
+    return found
