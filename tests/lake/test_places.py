@@ -70,3 +70,13 @@ def test_a_reader_is_refused(tmp_path: Path) -> None:
     with pytest.raises(wf.OptionError, match="can be read only once"):
         wf.Capture(iter(MESSAGES), "gaussdb-binary").write(tmp_path)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_write_that_is_refused_leaves_no_folders(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(wf.OptionError, match="option keys"):
+        capture_of(MESSAGES).write(tmp_path / "there" / "a" / "b", state="latest", keys={"public.missing": ["id"]})
+    assert not [*tmp_path.glob("there/*")]
+    with pytest.raises(wf.OptionError, match="option keys"):
+        capture_of(MESSAGES).write(tmp_path / "there", state="latest", keys={"public.missing": ["id"]})
+    assert (tmp_path / "there").is_dir()

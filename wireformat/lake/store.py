@@ -103,7 +103,7 @@ class Store:
         import fcntl
 
         folder = Path(self._root or "/")
-        is_new = not folder.exists()
+        made = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         file = os.open(folder, os.O_RDONLY)
         try:
@@ -118,9 +118,9 @@ class Store:
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked has the file, too
             os.close(file)
-            if is_new:
-                with suppress(OSError):  # unless something was written
-                    folder.rmdir()
+            with suppress(OSError):  # unless something was written
+                for path in made:
+                    path.rmdir()
 
     def path(self, path: str) -> str:
         """Returns the path in the file system."""

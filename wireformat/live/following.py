@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..lake.options import LakeOptions
 from ..options import ReadOptions
-from ..options.checks import number, one_of
+from ..options.checks import amount, number, one_of
 from ..options.keywords import checks_keywords
 from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
@@ -121,13 +121,15 @@ def follow(
         snapshot=snapshot,
         once=once,
         batch_bytes=number("batch_bytes", batch_bytes, 1),
-        batch_seconds=batch_seconds,
+        batch_seconds=amount("batch_seconds", batch_seconds),
         memory=number("memory_limit", memory_limit, 0) // 3,
-        idle_seconds=idle_seconds,
-        reconnect_seconds=reconnect_seconds,
+        idle_seconds=amount("idle_seconds", idle_seconds),
+        reconnect_seconds=amount("reconnect_seconds", reconnect_seconds),
         sink=Sink(to, lake_options, reading, patterns),
         tell=on_progress or (lambda progress: None),
         stop=stop,
-        progress=Progress(retained_alarm=retained_alarm),
+        progress=Progress(
+            retained_alarm=None if retained_alarm is None else number("retained_alarm", retained_alarm, 0)
+        ),
     )
     return follower.run()

@@ -52,6 +52,13 @@ def number(option: str, value: Any, least: int) -> int:
     return value
 
 
+def amount(option: str, value: Any) -> float:
+    """Returns the value if it is a number from 0 on; raises OptionError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:  # nor is NaN
+        raise OptionError(f"option {option}: expected a number from 0 on, got {shown(value)}")
+    return value
+
+
 def mapping(option: str, value: Any) -> dict[str, Any]:
     """Returns a mapping of names to values, empty for None; raises OptionError."""
     if value is not None and not isinstance(value, Mapping):

@@ -107,13 +107,15 @@ def _retention(slot: Slot, system: System) -> Iterator[Finding]:
     kept = retained_bytes(system, slot)
     if kept is not None:
         yield Finding("ok", "retained", f"the server keeps {kept / 1e6:.1f} MB of its log for the slot")
-    if slot.facts.get("wal_status") in ("unreserved", "extended"):
-        status = slot.facts["wal_status"]
+    status = slot.facts.get("wal_status")
+    if status == "extended":
+        yield Finding("note", "retained", "wal_status is extended: the server keeps more log than max_wal_size")
+    elif status == "unreserved":
         yield Finding(
-            "warning" if status == "unreserved" else "note",
+            "warning",
             "retained",
-            f"wal_status is {status}: the slot keeps more log than max_wal_size",
-            "read it soon: it may be lost at the next checkpoint" if status == "unreserved" else "",
+            "wal_status is unreserved: the slot needs more log than max_slot_wal_keep_size lets the server keep",
+            "read it soon: the next checkpoint may remove the log, and the slot is then lost",
         )
     if slot.facts.get("failover") == "f":
         yield Finding(

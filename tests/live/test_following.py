@@ -1,0 +1,25 @@
+"""The options of `follow` are checked before it connects."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wireformat import OptionError, live
+
+
+@pytest.mark.parametrize("option", ["batch_seconds", "idle_seconds", "reconnect_seconds"])
+@pytest.mark.parametrize("value", [-1, -0.5, math.nan, "5", True, None])
+def test_a_time_is_a_number_from_0_on(option: str, value: Any, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=f"option {option}: expected a number from 0 on, got "):
+        live.follow("host=nowhere.invalid", tmp_path / "lake", slot="lake", publication="shop", **{option: value})
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("value", [-1, 2.5])
+def test_an_alarm_is_a_number_of_bytes(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="option retained_alarm: expected a whole number from 0 on, got "):
+        live.follow("host=nowhere.invalid", tmp_path / "lake", slot="lake", publication="shop", retained_alarm=value)
