@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -98,7 +99,7 @@ def chunk_of(df: DataFrame, positions: PositionColumns, chunks: int) -> Column:
     the same chunk.
     """
     starts = _chunk_starts(df, positions, chunks) if chunks > 1 else []
-    return _search(positions, starts)
+    return chunk_from(positions, starts)
 
 
 def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int) -> list[Row]:
@@ -116,7 +117,7 @@ def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int) -> lis
     return [start for start, previous in zip(chosen, [None, *chosen], strict=False) if start != previous]
 
 
-def _search(positions: PositionColumns, starts: Sequence[Row]) -> Column:
+def chunk_from(positions: PositionColumns, starts: Sequence[Sequence[Any]]) -> Column:
     """Returns the number of starts that are at or before the row.
 
     Every task gets the expression, and reads it again: it has the starts as two literals, since a tree of comparisons
@@ -143,7 +144,7 @@ def _array(literals: Iterable[str]) -> str:
     return f"array({', '.join(literals)})"
 
 
-def _literal(positions: PositionColumns, start: Row) -> str:
+def _literal(positions: PositionColumns, start: Sequence[Any]) -> str:
     """Returns a position in SQL."""
     kinds = (field.dataType.simpleString() for field in positions.fields)
     named = []

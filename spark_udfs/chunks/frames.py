@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from wireformat.chunks.relations import NEEDED_TAGS
 
 from ..decoding.relations import is_of_kind
-from ..positions import MOST_CHUNKS, PositionColumns, chunk_of
+from ..positions import MOST_CHUNKS, PositionColumns, chunk_from, chunk_of
 from .groups import Range, stream_key
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Messages:
         self.payload = payload
         self._given = chunks
         self._is_sorted = False
+        self._starts: list[tuple[Any, ...]] | None = None
+        """The first stream and position of each chunk, if chunks are what partitions have of files."""
 
     @property
     def session(self) -> SparkSession:
@@ -74,16 +77,49 @@ class Messages:
     def ranges(self) -> dict[str, dict[int, Range]] | None:
         """Where partitions are taken as chunks: what each has of each stream; otherwise None.
 
-        The numbers of other chunks ascend with the positions.
+        Spark puts files into partitions by their sizes. If partitions have no ranges of their own, but what each has of
+        a file does, that is a chunk. The numbers of these chunks, and of others, ascend with the positions.
         """
         if self._given is not None:
             return None
+        found = self._ranges_of_partitions()
+        return self._ranges_of_files() if found is None else found
+
+    def _ranges_of_partitions(self) -> dict[str, dict[int, Range]] | None:
+        found = self._extents(MOST_PARTITIONS)
+        if found is None:
+            return None
+        if all(row["partition"] == 0 for row in found):
+            # Of a local relation, Spark computes the column `partition` before it makes partitions.
+            self.df = self.df.coalesce(1)
+        return self._ranges(found, [row["partition"] for row in found])
+
+    def _ranges_of_files(self) -> dict[str, dict[int, Range]] | None:
+        try:
+            found = self._extents(MOST_CHUNKS, F.input_file_name(), F.input_file_block_start())
+        except AnalysisException:  # Spark names no file where a DataFrame has several sources
+            return None
+        if not found:
+            return None
+        self._starts = [(*row[: len(self._streams)], *row["first"]) for row in found]
+        if self._streams:
+            self.sort()  # the rows of streams may alternate in a file
+        return self._ranges(found, range(len(found)))
+
+    def _extents(self, most: int, *parts: Column) -> list[Row] | None:
+        """Returns the first and the last position that each partition has of each stream, in the order of stream and
+        position; None if there are too many of them, or if they overlap.
+
+        parts   divide the rows of a partition
+        """
         streams = [column.alias(f"s{index}") for index, column in enumerate(self._streams)]
         position = F.struct(*[column.alias(f"o{index}") for index, column in enumerate(self._order)])
-        rows = self.df.select(F.spark_partition_id().alias("chunk"), *streams, position.alias("at"))
+        partition = F.spark_partition_id().alias("partition")
+        divided = [part.alias(f"p{index}") for index, part in enumerate(parts)]
+        rows = self.df.select(*streams, partition, *divided, position.alias("at"))
         names = [f"s{index}" for index in range(len(streams))]
         found = (
-            rows.groupBy("chunk", *names)
+            rows.groupBy(*names, "partition", *[f"p{index}" for index in range(len(parts))])
             .agg(
                 F.min("at").alias("first"),
                 F.max("at").alias("last"),
@@ -91,23 +127,25 @@ class Messages:
                 (F.last("at") != F.max("at")).alias("ends_earlier"),
             )
             .orderBy(*names, "first")
-            .limit(MOST_PARTITIONS)
+            .limit(most)
             .collect()
         )
-        if all(row["chunk"] == 0 for row in found):
-            # Of a local relation, Spark computes the column `chunk` before it makes partitions.
-            self.df = self.df.coalesce(1)
-        found_ranges: dict[str, dict[int, Range]] = {}
-        for stream, ranges in groupby(found, lambda row: [row[name] for name in names]):
-            of_stream = [*ranges]
-            if any(before["last"] >= after["first"] for before, after in pairwise(of_stream)):
-                return None
-            if any(row["begins_later"] or row["ends_earlier"] for row in of_stream):
-                self.sort()  # as where Spark has put files into a partition by their sizes: no task need find it out
-            found_ranges[stream_key(stream)] = {
-                row["chunk"]: Range(rank, tuple(row["first"]), tuple(row["last"])) for rank, row in enumerate(of_stream)
-            }
-        return found_ranges if len(found) < MOST_PARTITIONS else None
+        overlaps = any(
+            before["last"] >= after["first"]
+            for before, after in pairwise(found)
+            if before[: len(names)] == after[: len(names)]
+        )
+        return None if overlaps or len(found) == most else found
+
+    def _ranges(self, found: Sequence[Row], numbers: Sequence[int]) -> dict[str, dict[int, Range]]:
+        """Returns these extents as the ranges of chunks with these numbers."""
+        if any(row["begins_later"] or row["ends_earlier"] for row in found):
+            self.sort()  # as where Spark has put files into a partition by their sizes: no task need find it out
+        ranges: dict[str, dict[int, Range]] = {}
+        for number, row in zip(numbers, found, strict=True):
+            of_stream = ranges.setdefault(stream_key(row[: len(self._streams)]), {})
+            of_stream[number] = Range(len(of_stream), tuple(row["first"]), tuple(row["last"]), row["partition"])
+        return ranges
 
     @property
     def _streams(self) -> list[Column]:
@@ -127,7 +165,7 @@ class Messages:
     def _chunk(self) -> Column:
         """The number of a message's chunk. It is sampled once, so each reading has the same chunks."""
         if self.are_chunks:
-            return F.spark_partition_id()
+            return F.spark_partition_id() if self._starts is None else chunk_from(self.positions, self._starts[1:])
         return chunk_of(self.df, self.positions, self._chunks)
 
     def sort(self) -> None:
@@ -136,7 +174,7 @@ class Messages:
 
     def shuffle(self) -> None:
         """From now on, sorts the messages into chunks. The partitions of a DataFrame can differ from query to query."""
-        self._given = self._chunks
+        self._given, self._starts = self._chunks, None
         for name in ("ranges", "_chunk"):
             self.__dict__.pop(name, None)
 

@@ -202,11 +202,13 @@ class Range(NamedTuple):
 
     rank         index of the chunk among those of the stream
     first, last  the positions of its first and last message
+    partition    of the DataFrame, which has the chunk, and maybe others
     """
 
     rank: int
     first: tuple[Any, ...]
     last: tuple[Any, ...]
+    partition: int
 
 
 Ranges = Mapping[str, Mapping[int, Range]]
@@ -236,18 +238,23 @@ def groups(
     ranges      that the chunks must have, if they are known
     stream_messages   by stream, how many messages it must have, if a chunk is a whole stream
     is_planned  whether each group of these chunks has a plan, and each plan a group
-    partition   the number of the chunk that the task has, if plans are not among the messages: it may have lost them.
-                Where Spark has joined partitions, a task has other chunks, as its messages show
+    partition   the number of the task's partition, if plans are not among the messages: the task may have lost all of
+                them. Where Spark has joined partitions, a task has other chunks, as its messages show
 
     Raises BadRows for equal positions, NotSorted, OtherPartitions.
     """
     last: int | None = None
     of_chunk: Mapping[str, ChunkPlan] = {}
-    missing = {*_plans_of(plans, partition)}
+    siblings = _Siblings(ranges if plans is not None else None)
+    absent = {*siblings.of_partition(partition)}
+    """Chunks that the task has, and whose messages have not come."""
+    missing: set[str] = set()
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
         rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
         if chunk != last:
-            _check_none(missing if last is not None else ())
+            _check_none(missing)
+            absent = (absent if last is not None else set()) | siblings.of_chunk(chunk)
+            absent.discard(chunk)
             last, of_chunk = chunk, _plans_of(plans, chunk)
             missing = {*of_chunk}
         if stream == [PLAN]:
@@ -266,7 +273,30 @@ def groups(
         yield Group(
             chunk, of_chunk.get(key), tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order)
         )
-    _check_none(missing)
+    _check_none(missing.union(*(_plans_of(plans, chunk) for chunk in absent)))
+
+
+class _Siblings:
+    """Which chunks are in one partition.
+
+    ranges   None if it is not asked for
+    """
+
+    def __init__(self, ranges: Ranges | None) -> None:
+        self._partition_of: dict[int, int] = {}
+        self._chunks: dict[int, set[int]] = {}
+        for of_stream in (ranges or {}).values():
+            for chunk, found in of_stream.items():
+                self._partition_of[chunk] = found.partition
+                self._chunks.setdefault(found.partition, set()).add(chunk)
+
+    def of_partition(self, partition: int | None) -> set[int]:
+        """Returns the chunks of a partition."""
+        return set() if partition is None else {*self._chunks.get(partition, ())}
+
+    def of_chunk(self, chunk: int) -> set[int]:
+        """Returns the chunks of a partition that has a chunk, the first time; then none."""
+        return self._chunks.pop(self._partition_of.get(chunk, -1), set())
 
 
 def _plans_of(plans: Plans | None, chunk: int | None) -> Mapping[str, ChunkPlan]:
@@ -313,6 +343,7 @@ def _slices(
         is_plan = np.asarray(keys[-1].is_null())
         follows = ~(is_plan | np.append(last is None, is_plan[:-1]))
         signs = [_signs(column, last and last[index]) for index, column in enumerate(keys)]
+        signs[0] = np.abs(signs[0])  # chunks come in any order
         changes = reduce(lambda first, second: np.where(first == 0, second, first), signs)
         _check_order(changes, follows, keys[1:], [*streams, *order])
         is_new = ~follows | np.logical_or.reduce([sign != 0 for sign in signs[: 1 + len(streams)]])

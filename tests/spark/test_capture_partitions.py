@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from .raw_streams import (
     PLACE,
     assert_same,
     rows_of,
+    write,
 )
 
 pytestmark = pytest.mark.spark
@@ -85,6 +87,42 @@ def test_files_in_another_order(one_stream: tuple[DataFrame, list[bytes]]) -> No
     assert_same(
         capture.committed().toArrow(), wf.Capture(messages, "pgoutput").committed().read_all().drop_columns(["message"])
     )
+
+
+def files_of(messages: Sequence[bytes], sizes: Sequence[int], folder: Path) -> str:
+    """Writes files with so many messages each, and what makes a file with few messages large."""
+    tables, first = [], 0
+    for size in sizes:
+        rows = rows_of("one", messages, range(first, first + size))
+        tables.append(rows.append_column("filling", pa.array([token_bytes(4_000_000 // size)] * size)))
+        first += size
+    assert first == len(messages)
+    return write(tables, folder)
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_files_that_spark_puts_into_partitions_by_their_sizes(
+    spark: SparkSession, tmp_path: Path, set_conf: Callable[[str, Any], None], adaptive: str
+) -> None:
+    """Partitions then have no ranges of their own, but what they have of each file does: nothing is shuffled."""
+    set_conf("spark.sql.adaptive.enabled", adaptive)
+    set_conf("spark.sql.files.maxPartitionBytes", "12MB")
+    messages = streams_of("pgoutput")["generated 0"]
+    part = len(messages) // 6
+    folder = files_of(messages, [part, 3 * part, 2 * part - 7, len(messages) - 6 * part + 7], tmp_path / "files")
+    df = spark.read.parquet(folder).drop("filling")
+    capture = rows_there(df, messages)
+    ranges = capture._messages.ranges
+    assert ranges is not None
+    assert capture._messages._starts is not None
+    assert len(ranges["[]"]) == 4
+    assert len({one.partition for one in ranges["[]"].values()}) < 4
+    plan = capture.committed()._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    assert "Exchange" not in plan
+    capture._messages.df = df.where(F.col(OFFSET) >= part)  # all of the first file
+    for ask in (capture.committed, capture.changes):
+        with pytest.raises(PythonException, match="gives other rows"):
+            ask().collect()
 
 
 def test_local_relations(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_udfs.chunks.groups import OtherPartitions, groups
+from spark_udfs.chunks.groups import OtherPartitions, Range, groups
 from wireformat.stream.chunk_plan import ChunkPlan
 
 MESSAGE = bytes(1 << 20)
@@ -42,11 +42,21 @@ Row = tuple[int, str | None, int | None, bytes]
 Plans = dict[int, dict[str, ChunkPlan]]
 
 
-def planned(rows: Sequence[Row], plans: Plans | None, partition: int | None = None) -> list[tuple[int, str]]:
-    """Returns chunk and stream of the groups of a task, each of which has a plan."""
+def planned(
+    rows: Sequence[Row], plans: Plans | None, partition: int | None = None, *, chunks_in_one: int = 1
+) -> list[tuple[int, str]]:
+    """Returns chunk and stream of the groups of a task, each of which has a plan.
+
+    chunks_in_one   how many chunks a partition has
+    """
+    ranges: dict[str, dict[int, Range]] = {}
+    for chunk, streams in (plans or {}).items():
+        for stream in streams:
+            ranges.setdefault(stream, {})[chunk] = Range(chunk, (0,), (99,), chunk // chunks_in_one)
     schema = pa.schema([("0", pa.int32()), ("1", pa.string()), ("2", pa.int64()), ("3", pa.binary())])
     batches = [pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)]
-    found = groups(batches, ["name"], ["offset"], plans, is_planned=True, partition=partition)
+    given = None if plans is None else ranges
+    found = groups(batches, ["name"], ["offset"], plans, given, is_planned=True, partition=partition)
     return [(group.chunk, *group.stream) for group in found]
 
 
@@ -77,6 +87,26 @@ def test_a_task_without_rows_has_a_number() -> None:
     assert planned([], plans, partition=2) == []
     with pytest.raises(OtherPartitions):
         planned([], plans, partition=1)
+
+
+def test_a_task_knows_all_chunks_of_its_partition() -> None:
+    plans = {chunk: {'["a"]': PLAN} for chunk in range(4)}
+    rows: list[Row] = [(chunk, "a", chunk, b"") for chunk in range(4)]
+    for given in (rows[:2], rows[1::-1], rows[2:]):
+        partition = given[0][0] // 2
+        assert planned(given, plans, partition, chunks_in_one=2) == [(row[0], "a") for row in given]
+        for task in (partition, None, 1 - partition):  # Spark may give it another number
+            for lost in range(2):
+                with pytest.raises(OtherPartitions):
+                    planned(given[:lost] + given[lost + 1 :], plans, task, chunks_in_one=2)
+    joined = planned(rows, plans, 0, chunks_in_one=2)
+    assert joined == [(chunk, "a") for chunk in range(4)]
+    for lost in range(4):
+        with pytest.raises(OtherPartitions):
+            planned(rows[:lost] + rows[lost + 1 :], plans, 0, chunks_in_one=2)
+    with pytest.raises(OtherPartitions):
+        planned([], plans, 1, chunks_in_one=2)
+    assert planned([], plans, 7, chunks_in_one=2) == []
 
 
 def test_order_columns_of_any_name() -> None:
