@@ -10,7 +10,6 @@ import typer
 
 from ...formats.registry import FORMATS
 from ..exits import exit_codes
-from ..lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 from ..options import (
     DEFAULT_FORMAT,
     STDOUT,
@@ -31,6 +30,7 @@ from ..options import (
     parse_schemas,
     split_lists,
 )
+from .lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 
 ROWS = 50
 

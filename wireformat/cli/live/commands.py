@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..captures.lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 from ..exits import exit_codes
-from ..lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 from ..options import (
     Encoding,
     EncodingErrors,

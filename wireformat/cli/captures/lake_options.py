@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import one_of, split_lists
+from ..options import one_of, split_lists
 
 Folder = Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")]
 LakeFormat = Annotated[
