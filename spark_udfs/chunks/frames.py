@@ -28,6 +28,11 @@ MOST_PARTITIONS = 20_000
 """The largest number of partitions that are taken as chunks: each task gets the plans of all of them."""
 
 
+MOST_FILES = 8
+"""Of how many files a partition has messages on average, at most, where what it has of each is a chunk: a chunk costs
+milliseconds, and the messages of many small files are sorted in less time."""
+
+
 class Messages:
     """The messages of a capture.
 
@@ -99,7 +104,7 @@ class Messages:
             found = self._extents(MOST_CHUNKS, F.input_file_name(), F.input_file_block_start())
         except AnalysisException:  # Spark names no file where a DataFrame has several sources
             return None
-        if not found:
+        if not found or len(found) > max(self._chunks, MOST_FILES * len({row["partition"] for row in found})):
             return None
         self._starts = [(*row[: len(self._streams)], *row["first"]) for row in found]
         if self._streams:

@@ -125,6 +125,18 @@ def test_files_that_spark_puts_into_partitions_by_their_sizes(
             ask().collect()
 
 
+def test_many_small_files_are_no_chunks(
+    spark: SparkSession, tmp_path: Path, set_conf: Callable[[str, Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_udfs.chunks.frames.MOST_FILES", 1)
+    set_conf("spark.sql.shuffle.partitions", "3")
+    set_conf("spark.sql.files.maxPartitionBytes", "12MB")
+    messages = streams_of("pgoutput")["generated 0"]
+    part = len(messages) // 6
+    folder = files_of(messages, [part, 3 * part, 2 * part - 7, len(messages) - 6 * part + 7], tmp_path / "files")
+    assert not rows_there(spark.read.parquet(folder).drop("filling"), messages)._messages.are_chunks
+
+
 def test_local_relations(spark: SparkSession) -> None:
     """Spark numbers the partitions of rows that lie in the plan before it makes them."""
     messages = streams_of("pgoutput")["generated 0"]
