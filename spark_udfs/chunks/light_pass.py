@@ -311,7 +311,7 @@ class LightPass:
             raise other_rows("the same partitions as before", "less of them")
 
     def parts_of(self, parts: Iterable[Row]) -> dict[str, dict[int, Any]]:
-        """Returns what lies in rows of PARTS, by stream and number of the chunk, in the order of the stream."""
+        """Returns the contents of rows of PARTS, by stream and number of the chunk, in the order of the stream."""
         rank = self.first_reading.rank
         return {
             stream: dict(sorted(chunks.items(), key=lambda item: rank(stream, item[0])))
@@ -351,7 +351,7 @@ def _are_in(chunks: Mapping[str, Mapping[int, Any]], parts: Mapping[str, Mapping
 
 
 def collected(parts: Iterable[Row]) -> dict[str, dict[int, Any]]:
-    """Returns what lies in rows of PARTS, by stream and number of the chunk."""
+    """Returns the contents of rows of PARTS, by stream and number of the chunk."""
     found: dict[str, dict[int, Any]] = {}
     for row in parts:
         if row["stream"] in PARTITION_ERRORS:

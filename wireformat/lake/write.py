@@ -72,7 +72,7 @@ class LakeWriter:
         return self._result(self._position), self._position
 
     def write_files(self) -> list[TableFiles]:
-        """Writes the changes of a chunk to files that nobody sees until the whole stream is published."""
+        """Writes the changes of a chunk to files that readers do not see until the whole stream is published."""
         try:
             with self._context.spill:
                 self._read()

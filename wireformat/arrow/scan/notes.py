@@ -1,4 +1,4 @@
-"""The notes that a scan makes: for every row its numbers, and where in the input each of its texts lies.
+"""The notes that a scan makes: for every row its numbers, and where its texts are in the input.
 
 A text is a pair (start, length). start >= 0 is an offset in the input; start < 0 is the offset ~start in `text`, which
 begins with the dictionary (kinds, detail keys, tokens, type names) and continues with texts that the input does not
@@ -70,7 +70,7 @@ DECLINED = 1  # the declaration reads this record: to decode it, or to report wh
 DECLINED_REST = 2  # the framing is broken: the declaration reads the message from this record on
 FULL = 3  # the scratch has too few cells for it; no row keeps this
 RARE = 4  # the walk over rare records reads it, before anybody else sees the row; see rare_records.py
-STEPPED_OVER = 5  # a change of a table that the filters drop, whose cells nobody reads; no row keeps this
+STEPPED_OVER = 5  # a change of a table that the filters drop, whose cells are not read; no row keeps this
 UNLIKE = 6  # a row image that does not have the columns of a relation; no row keeps this
 
 # What the texts of a good row still need, as flags: the transcoder, the walk over binary values or the second look
