@@ -29,8 +29,8 @@ MOST_PARTITIONS = 20_000
 
 
 MOST_FILES = 8
-"""Of how many files a partition has messages on average, at most, where what it has of each is a chunk: a chunk costs
-milliseconds, and the messages of many small files are sorted in less time."""
+"""Of how many files a partition has messages on average, at most, where what it has of each is a chunk. Each chunk has
+a summary and a plan of its own, so the messages of many small files are sorted into fewer chunks."""
 
 
 class Messages:

@@ -246,8 +246,7 @@ def groups(
     last: int | None = None
     of_chunk: Mapping[str, ChunkPlan] = {}
     siblings = _Siblings(ranges if plans is not None else None)
-    absent = {*siblings.of_partition(partition)}
-    """Chunks that the task has, and whose messages have not come."""
+    absent = siblings.of_partition(partition)  # chunks of the task whose messages have not come
     missing: set[str] = set()
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
         rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
