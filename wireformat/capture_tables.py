@@ -44,6 +44,7 @@ class CaptureTables(CaptureReading):
     _listed_alone      what such a list says of one table
     _held              the rows of one table, which the next question may ask for
     _known_versions    the versions that tables had before the first message, which the list has too
+    _found             the tables that the reading found that made the list
     """
 
     _listed: pa.Table | None = None
@@ -52,6 +53,7 @@ class CaptureTables(CaptureReading):
     _listed_alone: Mapping[TableName, pa.Table] = MappingProxyType({})
     _held: HeldRows | None = None
     _known_versions: Mapping[TableName, TableVersions] = NOTHING_KNOWN
+    _found: TablesFound | None = None
 
     def _typed(
         self, table: TableName, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
@@ -126,7 +128,12 @@ class CaptureTables(CaptureReading):
             kept=(),
             format=self._name,
             current=current,
+            found=self._versions_found(one_table(table)),
         )
+
+    def _versions_found(self, table: TableName) -> TableVersions | None:
+        """Returns the versions of a table, as far as a reading that lists the tables has found them."""
+        return None if self._found is None else self._found.versions_of(table)
 
     def _version_before(self, table: TableName) -> int:
         """Returns the index in the list of tables of the version that a table has before its first row."""
@@ -198,7 +205,7 @@ class CaptureTables(CaptureReading):
 
     def _listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
-        found = TablesFound(self._known_versions)
+        self._found = found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)

@@ -179,12 +179,14 @@ def test_histories(made: tuple[str, list[bytes]], mode: str, two_phase: str) -> 
     st.sampled_from(["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]),
     st.sampled_from([1, 3, 1000]),
     st.booleans(),
+    st.sampled_from([1, 20, 1000]),
 )
 def test_histories_in_small_batches(
-    made: tuple[str, list[bytes]], mode: str, settled_rows: int, drop_resent: bool
+    made: tuple[str, list[bytes]], mode: str, settled_rows: int, drop_resent: bool, group_rows: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch, **SMALL)
+        patch.setattr("wireformat.arrow.noted.tables.GROUP_ROWS", group_rows)
         patch.setattr("wireformat.arrow.committed.output.SETTLED_ROWS", settled_rows)
         same(made[1], made[0], mode=mode, drop_resent=drop_resent, memory_limit=1000)
 

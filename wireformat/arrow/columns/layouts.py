@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...options.reading import KINDS
 from ..arrays import Array, Int
 from ..codes import HASH_BITS
 from ..jit.compiler import compiled, inner
@@ -122,7 +123,7 @@ def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:
     """
     codes, samples = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     slots = np.zeros(1 << max(4, len(rows).bit_length() + 1), np.int64)
-    of_relations = np.zeros(_RELATION_SLOTS, np.int64)
+    of_relations = np.full((_RELATION_SLOTS, 2), -1, np.int64)
     arrays = (scanned.rows, rows, scanned.cells, scanned.source, scanned.text)
     found = _number_layouts(*arrays, codes, samples, slots, of_relations)
     return codes, samples[:found]
@@ -177,8 +178,9 @@ _LAST_BYTES = 4
 _RELATION_SLOTS = 1 << 10
 """A power of two: how many last codes of relations are remembered, to be tried first."""
 
-_SPREAD_RELATION, _SPREAD_KIND = 31, 7
-"""They spread relations and kinds over these slots."""
+_KINDS, _PRESENT_BITS, _SLOT_FOLD = len(KINDS), 1 << (UNTYPED - GIVEN + 1), 8
+"""Of the key of a relation, a kind and what is present: how many kinds there are, how many combinations of bits; and by
+how many bits the key is folded, so that relations and kinds are spread over the slots."""
 
 _HASH_FACTOR, _HASH_FOLD = 257, 17
 """Of the hash of a layout: each number is added after a multiplication by the factor; at the end, the upper bits are
@@ -204,18 +206,20 @@ def _number_layouts(
     codes     int64[n], filled
     samples   int64[n], filled: a row of each code
     slots     int64[a power of two above n], zeros: a hash table of codes + 1
-    of_relations   int64[_RELATION_SLOTS], zeros: the last code + 1 of a relation and kind of row
+    of_relations   int64[_RELATION_SLOTS, 2], -1: a key, and the code of the last rows with it: rows of one relation and
+                   kind with complete images have the same layout if their details are equal
     """
     found = last = 0
     for index in range(len(chosen)):
         row = chosen[index]
         present = rows[PRESENT, row] >> GIVEN
-        spread = rows[RELATION, row] * _SPREAD_RELATION + rows[KIND, row] * _SPREAD_KIND + present
-        relation_slot = spread & (_RELATION_SLOTS - 1)
-        code = of_relations[relation_slot] - 1
-        if code >= 0 and _same_relation(rows, cells, row, samples[code]):
-            codes[index] = last = code
-            continue
+        key = (rows[RELATION, row] * _KINDS + rows[KIND, row]) * _PRESENT_BITS + present
+        relation_slot = (key ^ (key >> _SLOT_FOLD)) & (_RELATION_SLOTS - 1)
+        if of_relations[relation_slot, 0] == key:
+            code = of_relations[relation_slot, 1]
+            if not present >> DETAIL & 1 or _same_details(rows, cells, row, samples[code]):
+                codes[index] = last = code
+                continue
         hashed = present * _HASH_FACTOR + rows[KIND, row]
         start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
         for step in range(max(length - _LAST_BYTES, 0), length):
@@ -247,40 +251,29 @@ def _number_layouts(
             samples[found] = row
             found += 1
             slots[slot] = found
-        of_relations[relation_slot] = code + 1
+        image_bits = present & IMAGE_BITS
+        is_complete = present >> (COMPLETE - GIVEN) & IMAGE_BITS == image_bits
+        if image_bits and is_complete and not present >> (HAS_UNCHANGED - GIVEN) & 1:
+            of_relations[relation_slot, 0], of_relations[relation_slot, 1] = key, code
         codes[index] = last = code
     return found
 
 
 @inner
-def _same_relation(rows: Array, cells: Array, row: Int, other: Int) -> bool:
-    """Whether two rows certainly have the same layout: complete images of one relation, and equal details.
-
-    It may be false for equal layouts; it compares no text.
-    """
-    present = rows[PRESENT, row] >> GIVEN
-    if (
-        present != rows[PRESENT, other] >> GIVEN
-        or rows[KIND, row] != rows[KIND, other]
-        or rows[RELATION, row] != rows[RELATION, other]
-        or present & IMAGE_BITS == 0
-        or present & IMAGE_BITS != present >> (COMPLETE - GIVEN) & IMAGE_BITS
-        or present >> (HAS_UNCHANGED - GIVEN) & 1
-    ):
+def _same_details(rows: Array, cells: Array, row: Int, other: Int) -> bool:
+    """Whether the details of two rows are noted alike. It may be false for equal ones; it compares no text."""
+    begin = rows[ENDS + DETAIL, row - 1] if row > 0 else 0
+    at = rows[ENDS + DETAIL, other - 1] if other > 0 else 0
+    count = rows[ENDS + DETAIL, row] - begin
+    if count != rows[ENDS + DETAIL, other] - at:
         return False
-    if present >> DETAIL & 1:
-        begin = rows[ENDS + DETAIL, row - 1] if row > 0 else 0
-        at = rows[ENDS + DETAIL, other - 1] if other > 0 else 0
-        count = rows[ENDS + DETAIL, row] - begin
-        if count != rows[ENDS + DETAIL, other] - at:
-            return False
-        for step in range(count):
-            for field in range(NAME, VALUE + 1):
-                if (
-                    cells[DETAIL, field, begin + step, 0] != cells[DETAIL, field, at + step, 0]
-                    or cells[DETAIL, field, begin + step, 1] != cells[DETAIL, field, at + step, 1]
-                ):
-                    return False
+    for step in range(count):
+        for field in range(NAME, VALUE + 1):
+            if (
+                cells[DETAIL, field, begin + step, 0] != cells[DETAIL, field, at + step, 0]
+                or cells[DETAIL, field, begin + step, 1] != cells[DETAIL, field, at + step, 1]
+            ):
+                return False
     return True
 
 

@@ -136,6 +136,7 @@ def typed_batch(
     _check_numbered(changes, columns)
     is_delete = rows.kinds == TABLE_DELETE
     has_old = rows.old.valid
+    is_numbered = bool(rows.numbered.any())
     has_new_of_deletes = bool((is_delete & rows.new.valid).any())
     bad_values: list[_BadValue] = []
     key_texts: dict[str, list[pa.StringArray]] = {}
@@ -144,6 +145,9 @@ def typed_batch(
     for column_index, column in enumerate(columns):
         value_of_image = {}
         for image, images in (("new", rows.new), ("old", rows.old)):
+            if not (is_numbered or column.name in images.named or column.name in options.keys):
+                value_of_image[image] = pa.nulls(count, column.type)
+                continue
             text = images.texts(column.name, column_index, rows.numbered if image == "new" else None)
             if column.name in options.keys:
                 key_texts.setdefault(column.name, []).append(as_strings(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +81,11 @@ class Images:
         self.names = joined_lists([image.names for image in images])
         self._images = images
         self._indexes = [_indexes(names) for names in self.names.lists]
+
+    @cached_property
+    def named(self) -> set[str]:
+        """The columns that some image has."""
+        return {name for names in self.names.lists if names for name in names}
 
     def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
         """Returns the text of one column in each row, null where the row has none.

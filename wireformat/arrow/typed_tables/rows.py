@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -160,11 +160,26 @@ class ChangeRows:
     @cached_property
     def layouts(self) -> Array:
         """int64[m]: rows with the same code are of one kind, with the same columns and types."""
-        codes = self.selections[0].layout_codes if len(self.selections) == 1 else None
-        if codes is not None:
-            return codes
-        columns = (self.new.names, self.old.names, self.types, self.unchanged)
-        return combined_codes([self.kinds, *(column.codes for column in columns)])
+        return self._layouts[0]
+
+    @property
+    def known_layouts(self) -> Sequence[Hashable] | None:
+        """What rows with the same code in `layouts` have in common, of row changes alone; None if it is unknown."""
+        return self._layouts[1]
+
+    @cached_property
+    def _layouts(self) -> tuple[Array, Sequence[Hashable] | None]:
+        code_of: dict[Hashable, int] = {}
+        codes: list[Array] = []
+        for selection in self.selections:
+            own, layouts = selection.layout_codes, selection.layouts
+            if own is None or layouts is None:
+                columns = (self.new.names, self.old.names, self.types, self.unchanged)
+                return combined_codes([self.kinds, *(column.codes for column in columns)]), None
+            if len(self.selections) == 1:
+                return own, layouts
+            codes.append(np.array([code_of.setdefault(layout, len(code_of)) for layout in layouts], np.int64)[own])
+        return np.concatenate(codes), [*code_of]
 
     @property
     def nbytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -22,10 +23,15 @@ class Selection(Protocol):
     types         the lists of the types of their values, encoded
     unchanged     the columns that they list as not sent
     layout_codes  int64[n]: rows with the same code are of one kind, with the same columns and types; None if unknown
+    layouts       what rows with the same code have in common, of row changes alone; None if it is unknown
     """
 
     @property
     def layout_codes(self) -> Array | None:
+        """See the class."""
+
+    @property
+    def layouts(self) -> Sequence[Hashable] | None:
         """See the class."""
 
     def __len__(self) -> int:
@@ -79,6 +85,7 @@ class BatchSelection:
     rows: Array
 
     layout_codes: ClassVar[None] = None
+    layouts: ClassVar[None] = None
 
     def __len__(self) -> int:
         """See Selection."""

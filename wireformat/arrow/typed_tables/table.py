@@ -13,6 +13,8 @@ from ...formats.registry import find_row
 from ...options.checks import once, one_of, shown, texts
 from ...options.keywords import checks_keywords
 from ...options.table_names import one_table
+from ..arrays import Array
+from ..codes import grouped
 from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
@@ -21,7 +23,7 @@ from .columns import TypedColumn, check_has_all, check_named, columns_of_version
 from .images import is_null
 from .rows import ChangeRows, RowChangeSource, needed_columns, rows_of_table
 from .tables import versions_of
-from .versions import TableVersions, Version
+from .versions import TableVersions, Version, image_facts
 
 EVOLUTIONS = ("union", "error", "versions")
 
@@ -183,6 +185,7 @@ class TypedPart:
     kept       the fields of the kept columns
     versions   the list of tables, if schema is another one
     current    the index of the version that the table had before the first row; -1 if it is not known
+    found      the versions of the table as a reading that listed the tables has found them: the same rows teach nothing
 
     The options are those of `typed`. It skips the checks that need the whole input. Raises OptionError.
     """
@@ -198,6 +201,7 @@ class TypedPart:
         format: str,
         versions: pa.Table | None = None,
         current: int = -1,
+        found: TableVersions | None = None,
     ) -> None:
         self._table = table
         self._given = schema
@@ -213,12 +217,14 @@ class TypedPart:
             TableVersions(format=format) if listed is None else versions_of(listed, *one_table(table), format)
         )
         self._versions.current = current
+        if found is not None:
+            self._versions.settle_like(found)
         self._columns = columns_of_versions(self._versions.versions) if isinstance(schema, pa.Table) else None
         self.schema = typed_schema(self._columns_of(()), self._kept, options)
 
     def read(self, rows: ChangeRows) -> tuple[pa.RecordBatch, int]:
         """Returns the typed rows, and the number of changes that DROPMALFORMED dropped. Raises BadCell and BadRows."""
-        version_indices = self._versions.take(rows, np.arange(len(rows.kinds)))
+        version_indices = self._version_indices(rows)
         chosen = np.flatnonzero(rows.kinds != TABLE_RELATION)
         versions = self._versions.versions
         changes = TableBatch(rows.chosen(chosen), version_indices[chosen], versions, self._table)
@@ -229,6 +235,17 @@ class TypedPart:
         if self._evolution == "error":
             _check_same_columns(self._versions, [changes], {column.name for column in columns})
         return typed_batch(changes, columns, len(self._kept), self.schema, self._options)
+
+    def _version_indices(self, rows: ChangeRows) -> Array:
+        """Returns int64[n]: the index of each row's version. The versions learn from the rows."""
+        layouts = rows.known_layouts
+        if layouts is not None and all(map(self._versions.is_settled, layouts)):
+            return np.zeros(len(rows.kinds), np.int64)
+        found = self._versions.take(rows, np.arange(len(rows.kinds)))
+        if layouts is not None:
+            for first in grouped(rows.layouts)[0].tolist():
+                self._versions.settle(layouts[rows.layouts[first]], image_facts(rows, first))
+        return found
 
     @property
     def dropped(self) -> list[str]:

@@ -85,6 +85,19 @@ class TablesFound:
                 total[1] = last
                 total[2] += int(np.count_nonzero(rows.kinds[of_version] != TABLE_RELATION))
 
+    def versions_of(self, table: TableName) -> TableVersions | None:
+        """Returns the versions of a table as far as its rows have been taken; None if there are none."""
+        return self._versions.get(table)
+
+    def count(self, table: TableName, last: dict[str, Any], changes: int) -> None:
+        """Counts the next rows of a table, whose layouts its versions have settled.
+
+        last   the position of the last one
+        """
+        total = self._totals[table, 0]
+        total[1] = last
+        total[2] += changes
+
     def listed(self, format: str | None, position: pa.DataType) -> pa.Table:
         """Returns the list; see `tables`.
 

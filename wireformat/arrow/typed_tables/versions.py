@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,8 +111,10 @@ class TableVersions:
     versions: list[Version] = field(default_factory=list)
     current: int = -1
     format: str | None = None
-    _lessons: int = 0
+    lessons: int = 0
     """How many times a version has learned something that decides which rows fit it."""
+    _settled: dict[Hashable, int] = field(default_factory=dict)
+    """The lessons when a layout was settled."""
     _found: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """The versions of rows, by the version before them and what they tell, since the last lesson."""
 
@@ -127,7 +129,7 @@ class TableVersions:
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)
         range_starts: list[int] | None = None
-        at, lessons = 0, self._lessons
+        at, lessons = 0, self.lessons
         while at < len(indices):
             index, layout = int(indices[at]), int(layouts[at])
             key = self.current, layout
@@ -136,9 +138,9 @@ class TableVersions:
             else:
                 seen.add(layout)
                 self.current = version_of[key] if key in version_of else self._find_image(rows, index)
-            if self._lessons != lessons:  # then a row may fit another version than before
+            if self.lessons != lessons:  # then a row may fit another version than before
                 version_of.clear()
-                lessons = self._lessons
+                lessons = self.lessons
             if not is_relation[at]:
                 version_of[key] = version_of[self.current, layout] = self.current
             if all(version_of.get((self.current, one)) == self.current for one in seen):
@@ -176,13 +178,41 @@ class TableVersions:
         self.versions.append(Version({}, False, format=self.format))
         return self._learned(len(self.versions) - 1, facts)
 
+    def are_only(self, version: Version) -> bool:
+        """Whether there is one version, and typed rows of it have the columns of this one."""
+        if len(self.versions) != 1:
+            return False
+        own = self.versions[0]
+        return list(own.types.items()) == list(version.types.items()) and own.typmods == version.typmods
+
+    def settle(self, layout: Hashable, facts: ColumnFacts) -> None:
+        """Remembers a layout of rows that are of the only version, and teach it nothing.
+
+        facts   of its rows, which have been taken
+        """
+        if len(self.versions) != 1 or self.current != 0:
+            return
+        version = self.versions[0]
+        has_types = all(type is None or version.types.get(name) == type for name, type in facts.types.items())
+        if has_types and version.fits(facts) and version.is_untyped >= facts.is_untyped:
+            self._settled[layout] = self.lessons
+
+    def settle_like(self, other: TableVersions) -> None:
+        """Settles the layouts that are settled in other versions, if those are this table's only one."""
+        if self.current == 0 and len(other.versions) == 1 and self.are_only(other.versions[0]):
+            self._settled |= {layout: self.lessons for layout in other._settled if other.is_settled(layout)}
+
+    def is_settled(self, layout: Hashable) -> bool:
+        """Whether rows of this layout are of the only version, and teach it nothing."""
+        return self._settled.get(layout) == self.lessons
+
     def _learned(self, index: int, facts: ColumnFacts) -> int:
         """Has a version learn, and returns its index."""
         version = self.versions[index]
         before = version.types, version.is_complete, version.typmods
         version.learn(facts)
         if (version.types, version.is_complete, version.typmods) != before:
-            self._lessons += 1
+            self.lessons += 1
             self._found.clear()
         return index
 

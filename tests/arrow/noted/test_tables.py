@@ -1,0 +1,76 @@
+"""Rows of layouts that are known are only counted: the list of tables is the same as if each were looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.arrow.typed_tables.tables import TablesFound
+
+from ...lake.histories import messages_of, transactions
+from ..scan.small_limits import shrink
+
+FORMAT = "gaussdb-binary"
+
+
+def altered() -> list[bytes]:
+    """Messages of tables that have one column, then another one too, then the one again, and types that change."""
+    parts = [*transactions(40, more="more"), *transactions(20, seed=8), *transactions(10, seed=9, more="other")]
+    return messages_of(parts)
+
+
+@pytest.fixture(params=[1, 30, 100_000])
+def group_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many rows are looked at together, in small message batches: the next ones may be counted."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=600, MESSAGE_BATCH_ROWS=8)
+    monkeypatch.setattr("wireformat.arrow.noted.tables.GROUP_ROWS", request.param)
+    return int(request.param)
+
+
+def both(verb: Any, messages: list[bytes]) -> tuple[Any, Any]:
+    """What a verb gives with the notes of the scan, and with record batches."""
+    noted, batches = (
+        verb(wf.Capture(messages, FORMAT, engine=engine, threads=1)) for engine in ("scan", "declaration")
+    )
+    return noted, batches
+
+
+@pytest.mark.usefixtures("group_rows")
+@pytest.mark.parametrize("messages", [messages_of([*transactions(60)]), altered()], ids=["kept", "altered"])
+def test_the_list_of_tables(messages: list[bytes]) -> None:
+    noted, batches = both(lambda capture: capture.tables().to_pylist(), messages)
+    assert noted == batches
+
+
+@pytest.mark.usefixtures("group_rows")
+@pytest.mark.parametrize("messages", [messages_of([*transactions(60)]), altered()], ids=["kept", "altered"])
+def test_typed_rows_of_all_tables(messages: list[bytes]) -> None:
+    def rows(capture: wf.Capture) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for table, batch in capture.typed_all():
+            found.setdefault(table, []).extend(batch.to_pylist())
+        return found
+
+    noted, batches = both(rows, messages)
+    assert noted == batches
+
+
+def test_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tables that keep their columns, the rows of later message batches are not looked at."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=2000, MESSAGE_BATCH_ROWS=50)
+    monkeypatch.setattr("wireformat.arrow.noted.tables.GROUP_ROWS", 1)
+    counted: list[int] = []
+    count = TablesFound.count
+
+    def counting(self: TablesFound, table: tuple[str, str], last: dict[str, Any], changes: int) -> None:
+        counted.append(changes)
+        count(self, table, last, changes)
+
+    monkeypatch.setattr(TablesFound, "count", counting)
+    parts = [*transactions(200)]
+    changes = sum(len(part) - 2 for part in parts)
+    capture = wf.Capture(messages_of(parts), FORMAT, threads=1)
+    assert sum(capture.tables()["changes"].to_pylist()) == changes
+    assert sum(counted) > changes // 2
