@@ -31,13 +31,13 @@ from .capture_answers import CaptureAnswers
 from .chunks.groups import stream_key
 from .chunks.light_pass import collected, with_streams
 from .chunks.passes import PARTS
-from .chunks.questions import ask_changes, ask_committed, ask_keyed, ask_messages, ask_open, ask_typed, keyed_rows
+from .chunks.questions import ask_changes, ask_committed, ask_messages, ask_open, ask_typed
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
 from .schemas import arrow_schema, arrow_types, change_names
 from .streams.answers import StreamAnswers, check_stream
-from .tables.latest import checked_rows, latest_of_whole_rows, latest_rows
-from .tables.typed_rows import TypedRows
+from .tables.latest import checked_rows, latest_rows
+from .tables.latest_by_key import rows_of_steps
 
 
 @checks_keywords
@@ -246,9 +246,7 @@ class Capture(CaptureAnswers):
             return self._latest_in_order(asked, keys)
         if not rows.keys or not facts.are_whole(field.name for field in rows.fields):
             return latest_rows(rows)
-        schema = keyed_rows(pa.RecordBatch.from_pylist([], whole), rows.keys).schema
-        changes = self._answer(partial(ask_keyed, asked, rows.keys), schema, self._plans)
-        return latest_of_whole_rows(TypedRows(changes, rows.keys, rows.streams, rows.fields))
+        return rows_of_steps(self._steps(asked, rows), rows)
 
     @checks_keywords
     def write(

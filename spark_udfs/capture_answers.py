@@ -23,10 +23,11 @@ from .chunks.files import FileMessages
 from .chunks.frames import Messages
 from .chunks.groups import Plans, stream_key
 from .chunks.light_pass import LightPass
-from .chunks.questions import Ask, TypedTable, answer_batches, ask_position, latest_batches
+from .chunks.questions import Ask, TypedTable, answer_batches, ask_position, ask_steps, latest_batches
 from .chunks.reading import Reading, other_rows
 from .schemas import arrow_types, with_format
 from .tables.typed_columns import arrow_columns, spark_columns
+from .tables.typed_rows import TypedRows, free_names
 
 Own = TypeVar("Own", bound="CaptureAnswers")
 
@@ -115,6 +116,15 @@ class CaptureAnswers:
                 "keys": keys,
             },
         )
+
+    def _steps(self, asked: TypedTable, rows: TypedRows) -> DataFrame:
+        """Returns the steps of keys that the changes of a table make, after the columns stream_by."""
+        from .tables.key_steps import steps_schema  # loads numba
+
+        schema = steps_schema(asked.part().schema, rows.keys)
+        names = free_names([field.name for field in rows.streams], len(schema))
+        schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+        return self._answer(partial(ask_steps, asked, rows.keys), schema, self._plans)
 
     def _versions(self, table: str) -> pa.Table | None:
         """Returns the list of the tables, of which a chunk sees only some versions; None if it lacks this one."""

@@ -30,6 +30,11 @@ MESSAGE = "message"
 """The index of a message in all files: its position."""
 
 
+MOST_LITERALS, MOST_LITERAL_BYTES = 256, 1 << 20
+"""Up to this many tasks, of so many bytes, are in the plan of the query, which every task gets: a shuffle is another
+job, which takes longer."""
+
+
 @dataclass(frozen=True)
 class FileTask:
     """What a task reads.
@@ -105,6 +110,10 @@ class FileMessages:
 
     def _tasks(self, tasks: Iterable[tuple[int, FileTask]]) -> DataFrame:
         rows = [(number, pickle.dumps(task)) for number, task in tasks]
+        if 0 < len(rows) <= MOST_LITERALS and sum(len(task) for _, task in rows) <= MOST_LITERAL_BYTES:
+            given = ", ".join(f"struct({number} AS chunk, X'{task.hex()}' AS task)" for number, task in rows)
+            numbers = self.session.range(0, len(rows), 1, len(rows))
+            return numbers.selectExpr(f"array({given})[CAST(id AS INT)] AS given").select("given.*")
         found = self.session.createDataFrame(rows, "chunk int, task binary")
         return found.repartitionById(max(len(self.files), 1), "chunk")
 

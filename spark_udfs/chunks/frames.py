@@ -7,10 +7,10 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
@@ -31,6 +31,45 @@ MOST_PARTITIONS = 20_000
 MOST_FILES = 8
 """Of how many files a partition has messages on average, at most, where what it has of each is a chunk. Each chunk has
 a summary and a plan of its own, so the messages of many small files are sorted into fewer chunks."""
+
+
+class Extent(NamedTuple):
+    """The positions that a partition, or what it has of a file, has of a stream.
+
+    stream         the values of stream_by
+    first, last    the lowest and the highest position
+    row            where the first row is in the partition: sorts the extents of a partition
+    begins_later   whether the first row has another position than `first`
+    ends_earlier   whether the last row has another position than `last`
+    """
+
+    stream: tuple[Any, ...]
+    first: tuple[Any, ...]
+    last: tuple[Any, ...]
+    partition: int
+    row: int
+    begins_later: bool
+    ends_earlier: bool
+
+
+def _of_partitions(of_files: Sequence[Extent]) -> list[Extent]:
+    """Returns the extents of whole partitions, in the order of stream and position."""
+    by_partition: dict[tuple[Any, ...], list[Extent]] = {}
+    for one in of_files:
+        by_partition.setdefault((one.stream, one.partition), []).append(one)
+    found = []
+    for parts in by_partition.values():
+        begin, end = min(parts, key=lambda one: one.row), max(parts, key=lambda one: one.row)
+        first, last = min(one.first for one in parts), max(one.last for one in parts)
+        begins_later = begin.begins_later or begin.first != first
+        ends_earlier = end.ends_earlier or end.last != last
+        found.append(Extent(begin.stream, first, last, begin.partition, begin.row, begins_later, ends_earlier))
+    return sorted(found)
+
+
+def _overlap(found: Sequence[Extent]) -> bool:
+    """Whether extents, in the order of stream and position, have positions in common."""
+    return any(before.last >= after.first for before, after in pairwise(found) if before.stream == after.stream)
 
 
 class Messages:
@@ -87,69 +126,66 @@ class Messages:
         """
         if self._given is not None:
             return None
-        found = self._ranges_of_partitions()
-        return self._ranges_of_files() if found is None else found
-
-    def _ranges_of_partitions(self) -> dict[str, dict[int, Range]] | None:
-        found = self._extents(MOST_PARTITIONS)
-        if found is None:
-            return None
-        if all(row["partition"] == 0 for row in found):
+        of_files = self._extents(MOST_PARTITIONS, F.input_file_name(), F.input_file_block_start())
+        found = self._extents(MOST_PARTITIONS) if of_files is None else _of_partitions(of_files)
+        if found is None or _overlap(found):
+            return self._ranges_of_files(of_files or [])
+        if all(one.partition == 0 for one in found):
             # Of a local relation, Spark computes the column `partition` before it makes partitions.
             self.df = self.df.coalesce(1)
-        return self._ranges(found, [row["partition"] for row in found])
+        return self._ranges(found, [one.partition for one in found])
 
-    def _ranges_of_files(self) -> dict[str, dict[int, Range]] | None:
-        try:
-            found = self._extents(MOST_CHUNKS, F.input_file_name(), F.input_file_block_start())
-        except AnalysisException:  # Spark names no file where a DataFrame has several sources
+    def _ranges_of_files(self, found: Sequence[Extent]) -> dict[str, dict[int, Range]] | None:
+        most = min(MOST_CHUNKS - 1, max(self._chunks, MOST_FILES * len({one.partition for one in found})))
+        if not found or len(found) > most or _overlap(found):
             return None
-        if not found or len(found) > max(self._chunks, MOST_FILES * len({row["partition"] for row in found})):
-            return None
-        self._starts = [(*row[: len(self._streams)], *row["first"]) for row in found]
+        self._starts = [(*one.stream, *one.first) for one in found]
         if self._streams:
             self.sort()  # the rows of streams may alternate in a file
         return self._ranges(found, range(len(found)))
 
-    def _extents(self, most: int, *parts: Column) -> list[Row] | None:
+    def _extents(self, most: int, *parts: Column) -> list[Extent] | None:
         """Returns the first and the last position that each partition has of each stream, in the order of stream and
-        position; None if there are too many of them, or if they overlap.
+        position; None if there are too many of them, or no such parts.
 
         parts   divide the rows of a partition
         """
         streams = [column.alias(f"s{index}") for index, column in enumerate(self._streams)]
         position = F.struct(*[column.alias(f"o{index}") for index, column in enumerate(self._order)])
-        partition = F.spark_partition_id().alias("partition")
-        divided = [part.alias(f"p{index}") for index, part in enumerate(parts)]
-        rows = self.df.select(*streams, partition, *divided, position.alias("at"))
+        divided = [part.alias(f"p{index}") for index, part in enumerate((F.spark_partition_id(), *parts))]
         names = [f"s{index}" for index in range(len(streams))]
-        found = (
-            rows.groupBy(*names, "partition", *[f"p{index}" for index in range(len(parts))])
-            .agg(
-                F.min("at").alias("first"),
-                F.max("at").alias("last"),
-                (F.first("at") != F.min("at")).alias("begins_later"),
-                (F.last("at") != F.max("at")).alias("ends_earlier"),
+        row = F.monotonically_increasing_id().alias("row")
+        try:
+            found = (
+                self.df.select(*streams, *divided, row, position.alias("at"))
+                .groupBy(*names, *[f"p{index}" for index in range(len(divided))])
+                .agg(
+                    *[F.expr(text) for text in ("min(at) AS first", "max(at) AS last", "min(row) AS row")],
+                    *[F.expr(text) for text in ("first(at) <> min(at)", "last(at) <> max(at)")],
+                )
+                .orderBy(*names, "first")
+                .limit(most)
+                .collect()
             )
-            .orderBy(*names, "first")
-            .limit(most)
-            .collect()
-        )
-        overlaps = any(
-            before["last"] >= after["first"]
-            for before, after in pairwise(found)
-            if before[: len(names)] == after[: len(names)]
-        )
-        return None if overlaps or len(found) == most else found
+        except AnalysisException:  # Spark names no file where a DataFrame has several sources
+            if not parts:
+                raise
+            return None
+        if len(found) == most:
+            return None
+        return [
+            Extent(tuple(row[: len(names)]), tuple(row["first"]), tuple(row["last"]), row["p0"], row["row"], *row[-2:])
+            for row in found
+        ]
 
-    def _ranges(self, found: Sequence[Row], numbers: Sequence[int]) -> dict[str, dict[int, Range]]:
+    def _ranges(self, found: Sequence[Extent], numbers: Sequence[int]) -> dict[str, dict[int, Range]]:
         """Returns these extents as the ranges of chunks with these numbers."""
-        if any(row["begins_later"] or row["ends_earlier"] for row in found):
+        if any(one.begins_later or one.ends_earlier for one in found):
             self.sort()  # as where Spark has put files into a partition by their sizes: no task need find it out
         ranges: dict[str, dict[int, Range]] = {}
-        for number, row in zip(numbers, found, strict=True):
-            of_stream = ranges.setdefault(stream_key(row[: len(self._streams)]), {})
-            of_stream[number] = Range(len(of_stream), tuple(row["first"]), tuple(row["last"]), row["partition"])
+        for number, one in zip(numbers, found, strict=True):
+            of_stream = ranges.setdefault(stream_key(one.stream), {})
+            of_stream[number] = Range(len(of_stream), one.first, one.last, one.partition)
         return ranges
 
     @property

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import wireformat as wf
 from wireformat.errors import counted
@@ -200,22 +199,9 @@ def ask_typed(table: TypedTable, capture: ChunkCapture, group: Group) -> Iterato
     yield from capture.typed_by(table.part(group), table.table)
 
 
-def ask_keyed(table: TypedTable, keys: Sequence[str], capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
-    """Asks for the committed changes of a table, as `keyed_rows` returns them."""
+def ask_steps(table: TypedTable, keys: Sequence[str], capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for the steps of keys that the committed changes of a table make; see `tables.key_steps`."""
+    from ..tables.key_steps import steps_of  # loads numba, which the driver does not need
+
     for rows in capture.typed_by(table.part(group), table.table):
-        yield keyed_rows(rows, keys)
-
-
-def keyed_rows(rows: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
-    """Returns what is needed of typed changes to find the current rows of a table: of `_old` only the keys."""
-    old = rows["_old"]
-    indices = [old.type.get_field_index(key) for key in keys]
-    own = pa.StructArray.from_arrays(
-        [pc.struct_field(old, [index]) for index in indices],
-        fields=[old.type.field(index) for index in indices],
-        mask=old.is_null(),
-    )
-    names = [field.name for field in old.type] + ["_change_type", "_sequence", "_unchanged"]
-    columns = [*[rows[name] for name in names], own]
-    fields = [*[rows.schema.field(name) for name in names], pa.field("_old", own.type)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        yield steps_of(rows, keys)

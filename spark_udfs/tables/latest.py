@@ -86,20 +86,6 @@ def latest_rows(rows: TypedRows) -> DataFrame:
     return rows_by_key(rows, changes, unsent, moves_unsent=split or bool(facts["moves_unsent"]), split=split)
 
 
-def latest_of_whole_rows(rows: TypedRows) -> DataFrame:
-    """Returns the current rows of a table with a key, without a query at the call.
-
-    rows   the changes: of one table, without TRUNCATE, and each with all values of its new row. In `_old` only the keys
-           are needed
-
-    A change without a key ends the query with the text of the error.
-    """
-    (fault, is_faulty), *_ = _faults_of_table(rows).items()
-    error = F.raise_error(str(bad_changes(1, fault)))
-    changes = rows.after(None).where(F.when(is_faulty, error).otherwise(F.lit(True)))
-    return rows_by_key(rows, changes, set(), moves_unsent=False, split=False)
-
-
 def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     keys = texts("keys", keys)
     if typed.isStreaming:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from wireformat.arrow.typed_tables.current_rows import COMES, GOES, SETS
@@ -32,6 +32,30 @@ ALWAYS = "always"
 """The name of the cell with the columns that every change sends."""
 
 
+_IS_LAST = "next_lsn IS NULL AND occupied > 0"
+"""Whether a state is the last one of a key that has a row."""
+
+
+def rows_of_steps(steps: DataFrame, rows: TypedRows) -> DataFrame:
+    """Returns the current row of each key, of changes that have whole new rows.
+
+    steps   the columns stream_by of `rows`, and those of `key_steps`
+    """
+    keys = [*_streams(rows), *_keys(rows)]
+    named = steps.toDF(*keys, "lsn", "ordinal", "role", "row")
+    last = _states(named, keys, ["row"]).where(_IS_LAST)
+    of_row = {field.name: f"row.{index}" for index, field in enumerate(rows.others, 1)}
+    of_key = dict(zip(rows.keys, _keys(rows), strict=True))
+    of_table = [
+        F.col({**of_row, **of_key}[field.name]).alias(field.name, metadata=field.metadata) for field in rows.fields
+    ]
+    of_stream = zip(_streams(rows), rows.streams, strict=True)
+    streams = [F.col(name).alias(field.name, metadata=field.metadata) for name, field in of_stream]
+    return last.select(
+        *streams, *of_table, F.col("row.0").alias("_sequence"), F.lit(None).cast("array<string>").alias("_unchanged")
+    )
+
+
 def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_unsent: bool, split: bool) -> DataFrame:
     """Returns the current row of each key.
 
@@ -41,8 +65,12 @@ def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_
     """
     names = [field.name for field in rows.others if field.name in unsent]
     cells = _names("c", names)
-    states = _states(_steps(rows, changes, dict(zip(cells, names, strict=True)), split), rows, [ALWAYS, *cells])
-    last = states.where("next_lsn is null and occupied > 0")
+    steps = _steps(rows, changes, dict(zip(cells, names, strict=True)), split)
+    came = ["came"] if moves_unsent else []
+    states = _states(
+        steps, [*_streams(rows), *_keys(rows)], ["sequence", *came, ALWAYS, *cells], ["at", "role", "unsent"]
+    )
+    last = states.where(_IS_LAST)
     if moves_unsent:
         nodes = states.where((F.col("role") == GOES) & F.col("unsent"))
         nodes = nodes.select("at", _lead(cells).alias("next"), F.lit(1).alias("seen"), *cells)
@@ -61,13 +89,14 @@ def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_
 
 
 def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split: bool) -> DataFrame:
-    """Returns one row per step: key columns k…, at (its position), role, unsent, sequence, and cells.
+    """Returns one row per step: key columns k…, at (its position), lsn, ordinal, role, unsent, and cells.
 
     cells     names of cells, and of their columns
     unsent    whether the row moves and the change lacks some of its values
 
     A cell has `known` and `value`; it is null if the step does not affect the column. If a row comes and the change
-    lacks the column, the value is not known. One more cell holds all columns that every change sends.
+    lacks the column, the value is not known. More cells: `sequence`, of steps that leave a row; `came`, the position
+    of a step at which a row comes; and one that holds all columns that every change sends.
     """
 
     def step(key: Sequence[Column], role: int) -> Column:
@@ -92,8 +121,11 @@ def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split:
         *[F.col(f"{made}.{name}").alias(name) for name in names],
         role.alias("role"),
         rows.position.alias("at"),
+        rows.position["lsn"].alias("lsn"),
+        rows.position["ordinal"].alias("ordinal"),
         unsent.alias("unsent"),
-        F.col("_sequence").alias("sequence"),
+        F.when(role != GOES, F.col("_sequence")).alias("sequence"),
+        F.when(role == COMES, rows.position).alias("came"),
         F.when(role != GOES, F.struct(*always) if always else F.struct(F.lit(0))).alias(ALWAYS),
         *[_cell(rows, name, role).alias(cell) for cell, name in cells.items()],
     )
@@ -106,34 +138,37 @@ def _cell(rows: TypedRows, name: str, role: Column) -> Column:
     return F.when((role != GOES) & ~rows.unsent(name), known).when(role == COMES, unknown)
 
 
-def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFrame:
-    """Returns the steps with the state of the key after each: cells, the position at which the row came, `occupied`.
+def _states(steps: DataFrame, keys: Sequence[str], cells: Sequence[str], kept: Sequence[str] = ()) -> DataFrame:
+    """Returns the steps with the state of the key after each: keys, kept, cells, next_lsn, occupied.
 
-    A key holds one row between transactions. Within a transaction it may hold two (keys swapped under a deferred
-    constraint); the row that came first goes first. So whether the key holds a row after the transaction is counted. If
-    the transaction begins with a step other than COMES, there was a row before it. Otherwise, the count or the previous
-    transaction decides.
+    steps   keys, kept, cells, and lsn, ordinal and role
+
+    A cell has the last value of the key that is not null. A key holds one row between transactions. Within a
+    transaction it may hold two (keys swapped under a deferred constraint); the row that came first goes first. So
+    whether the key holds a row after the transaction is counted. If the transaction begins with a step other than
+    COMES, there was a row before it. Otherwise, the count or the previous transaction decides.
+
+    The expressions are texts: as objects, they take thousands of calls of the JVM. The windows have one order.
     """
-    keys, role = [F.col(name) for name in (*_streams(rows), *_keys(rows))], F.col("role")
-    so_far = (Window.unboundedPreceding, Window.currentRow)
-    in_order = Window.partitionBy(*keys).orderBy("at.lsn", "at.ordinal")
-    of_key = in_order.rowsBetween(*so_far)
-    of_transaction = Window.partitionBy(*keys, F.col("at.lsn")).orderBy("at.ordinal").rowsBetween(*so_far)
-    running = steps.repartition(*keys).select(
+    of_keys = f"PARTITION BY {', '.join(keys)}"
+    in_order = f"({of_keys} ORDER BY lsn, ordinal)"
+    so_far = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    of_key = f"({of_keys} ORDER BY lsn, ordinal {so_far})"
+    of_transaction = f"({of_keys}, lsn ORDER BY ordinal {so_far})"
+    running = steps.repartition(*keys).selectExpr(
         *keys,
-        *("at", "role", "unsent"),
-        F.last(F.when(role != GOES, F.col("sequence")), ignorenulls=True).over(of_key).alias("sequence"),
-        F.lead("at.lsn").over(in_order).alias("next_lsn"),
-        F.last(F.when(role == COMES, F.col("at")), ignorenulls=True).over(of_key).alias("came"),
-        F.sum("role").over(of_transaction).alias("more"),
-        F.first("role").over(of_transaction).alias("first"),
-        *[F.last(cell, ignorenulls=True).over(of_key).alias(cell) for cell in cells],
+        *("lsn", "ordinal", *kept),
+        *[f"last({cell}) IGNORE NULLS OVER {of_key} AS {cell}" for cell in cells],
+        f"lead(lsn) OVER {in_order} AS next_lsn",
+        f"sum(role) OVER {of_transaction} AS more",
+        f"first(role) OVER {of_transaction} AS first",
     )
-    more = F.col("more")
-    counted = F.when(F.col("first") != COMES, 1 + more).when(more > 0, F.lit(1)).when(more < 0, F.lit(0))
-    ends = F.col("next_lsn").isNull() | (F.col("next_lsn") != F.col("at.lsn"))
-    occupied = F.last(F.when(ends, counted), ignorenulls=True).over(of_key)
-    return running.select("*", occupied.alias("occupied"))
+    counted = (
+        "CASE WHEN next_lsn = lsn THEN NULL "  # the transaction goes on
+        f"WHEN first <> {COMES} THEN 1 + more WHEN more > 0 THEN 1 WHEN more < 0 THEN 0 END"
+    )
+    occupied = f"last({counted}) IGNORE NULLS OVER {of_key} AS occupied"
+    return running.selectExpr(*keys, *kept, *cells, "next_lsn", occupied)
 
 
 def _names(letter: str, columns: Sequence[object]) -> list[str]:

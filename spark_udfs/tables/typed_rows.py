@@ -24,13 +24,11 @@ _SIGN = -(2**63)
 class TypedRows:
     """A typed table and expressions over its rows.
 
-    all           all rows
+    all           all rows; the expressions are made when they are first asked for, since each takes calls of the JVM
     keys          names of the columns that identify a row of a stream
     streams       fields of the columns that identify a stream
     fields        the table's columns
     others        the table's columns that are not keys
-    change        `_change_type`
-    position      `_sequence` as a value that sorts like unsigned LSNs, followed by the stream, which makes it unique
     """
 
     def __init__(
@@ -38,19 +36,30 @@ class TypedRows:
         typed: DataFrame,
         keys: Sequence[str],
         streams: Sequence[StructField] = (),
-        fields: Sequence[StructField] | None = None,
     ) -> None:
         self.all = typed
         self.keys = tuple(keys)
         self.streams = tuple(streams)
         of_table = table_columns(typed)
-        self.fields = [field for field in typed.schema if field.name in of_table] if fields is None else [*fields]
+        self.fields = [field for field in typed.schema if field.name in of_table]
         self.others = [field for field in self.fields if field.name not in self.keys]
-        self.change = F.col("_change_type")
-        self.is_truncate = self.change == "truncate"
+
+    @cached_property
+    def change(self) -> Column:
+        """`_change_type`."""
+        return F.col("_change_type")
+
+    @cached_property
+    def is_truncate(self) -> Column:
+        """Whether the change is a TRUNCATE."""
+        return self.change == "truncate"
+
+    @cached_property
+    def position(self) -> Column:
+        """`_sequence` as a value that sorts like unsigned LSNs, followed by the stream, which makes it unique."""
         lsn, ordinal = F.col("_sequence.commit_lsn"), F.col("_sequence.ordinal")
         stream = [column.alias(f"stream_{index}") for index, column in enumerate(self.stream)]
-        self.position = F.struct(lsn.bitwiseXOR(F.lit(_SIGN)).alias("lsn"), ordinal.alias("ordinal"), *stream)
+        return F.struct(lsn.bitwiseXOR(F.lit(_SIGN)).alias("lsn"), ordinal.alias("ordinal"), *stream)
 
     def after(self, truncated: Any) -> DataFrame:
         """Returns the changes of rows after the last TRUNCATE, without images before an update.

@@ -39,6 +39,10 @@ class Observation(NamedTuple):
     changes: int
 
 
+_Key = tuple[TableName, int, str]
+"""The table, the segment, and the facts of an observation."""
+
+
 _MOST_EPOCHS = 1000
 """Of a table in a chunk. Beyond, rows that name a part of the columns may count for another version of the table."""
 
@@ -53,7 +57,7 @@ class Observations:
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[TableName, int, str], Observation] = {}
+        self._found: dict[_Key, Observation] = {}
         self._tables: dict[TableName, _TableSegments] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
@@ -67,20 +71,36 @@ class Observations:
         relation_codes = _relation_codes(rows)
         for table, indices in tables:
             firsts, codes = grouped(combined_codes([rows.layouts[indices], relation_codes[indices]]))
-            facts = [_facts(rows, int(index)) for index in indices[firsts]]
+            facts = [facts_of(rows, int(index)) for index in indices[firsts]]
             segments = self._tables.setdefault(table, _TableSegments()).take(rows, indices, codes, facts)
             groups = combined_codes([segments - segments[0], codes])
             by_group = np.argsort(groups, kind="stable")
             for group in np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1):
                 first, last = int(indices[group[0]]), int(indices[group[-1]])
-                ends = [position_of(first), position_of(last)]
                 changes = 0 if rows.kinds[first] == TABLE_RELATION else len(group)
                 key = table, int(segments[group[0]]), facts[codes[group[0]]]
-                known = self._found.get(key)
-                if known is not None:  # also of another layout of these rows, which may begin earlier and end later
-                    ends = sorted([known.first, known.last, *ends], key=lambda position: (*position.values(),))
-                    changes += known.changes
-                self._found[key] = Observation(table, key[-1], ends[0], ends[-1], changes)
+                self._add(key, position_of(first), position_of(last), changes)
+
+    def _add(self, key: _Key, first: dict[str, Any], last: dict[str, Any], changes: int) -> None:
+        known = self._found.get(key)
+        ends = [first, last]
+        if known is not None:  # also of another layout of these rows, which may begin earlier and end later
+            ends = sorted([known.first, known.last, *ends], key=lambda position: (*position.values(),))
+            changes += known.changes
+        self._found[key] = Observation(key[0], key[-1], ends[0], ends[-1], changes)
+
+    def is_settled(self, table: TableName, facts: str) -> bool:
+        """Whether rows of a table that tell these facts tell nothing new: they can be added, in any order."""
+        segments = self._tables.get(table)
+        return segments is not None and segments.are_settled((facts,))
+
+    def add(self, table: TableName, facts: str, first: dict[str, Any], last: dict[str, Any], changes: int) -> None:
+        """Adds the next rows that tell these facts, which are settled.
+
+        first, last   positions of the first and the last of these rows
+        changes       the number of rows
+        """
+        self._add((table, self._tables[table].segment, facts), first, last, changes)
 
     def found(self) -> list[Observation]:
         """Returns the observations: of a table, each once in a segment."""
@@ -88,11 +108,14 @@ class Observations:
 
 
 class _TableSegments:
-    """Divides the rows of a table, which come in order, into segments; see Observations."""
+    """Divides the rows of a table, which come in order, into segments; see Observations.
+
+    segment   the number of the current one
+    """
 
     def __init__(self) -> None:
         self._versions = TableVersions()
-        self._segment = 0
+        self.segment = 0
         self._epochs = 0
         self._relation: str | None = None
         self._told: set[str] = set()
@@ -100,10 +123,14 @@ class _TableSegments:
         self._is_settled = False
         """Whether no order of these facts changes the version."""
 
+    def are_settled(self, facts: Sequence[str]) -> bool:
+        """Whether rows that tell these facts are of the current segment, and tell nothing new."""
+        return self._is_settled and self._told.issuperset(facts)
+
     def take(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> Array:
         """Returns int64[n]: the segment of each row of the table."""
-        if self._is_settled and self._told.issuperset(facts):
-            return np.full(len(indices), self._segment)
+        if self.are_settled(facts):
+            return np.full(len(indices), self.segment)
         epochs = self._epochs_of(rows, indices, codes, facts)
         begins: list[int] = []
         for start, stop in pairwise(sorted({0, *epochs, len(indices)})):
@@ -114,8 +141,8 @@ class _TableSegments:
                 if fact not in self._told:
                     self._told.add(fact)
                     begins.append(index)
-        segments = self._segment + np.searchsorted(begins, np.arange(len(indices)), side="right")
-        self._segment += len(begins)
+        segments = self.segment + np.searchsorted(begins, np.arange(len(indices)), side="right")
+        self.segment += len(begins)
         current = self._versions.versions[self._versions.current]
         self._is_settled = all(current.fits(_from_json(fact)) for fact in self._told)
         return segments
@@ -203,7 +230,8 @@ def _relation_codes(rows: ChangeRows) -> Array:
     return codes
 
 
-def _facts(rows: ChangeRows, index: int) -> str:
+def facts_of(rows: ChangeRows, index: int) -> str:
+    """Returns what a row tells of the columns of its table, as JSON."""
     return _to_json(relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index))
 
 
