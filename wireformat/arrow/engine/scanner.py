@@ -372,7 +372,7 @@ class Scanner:
         """Remembers what is wrong with the records of some rows, or leaves those rows out."""
         finder = self._fault_finder
         if self._options.tables is not None:
-            is_kept = finder.kept(finder.tables(faults, step), self._options)
+            is_kept = finder.tables(faults, step).kept(self._options)
             events.update((row, []) for row in faults.rows[~is_kept].tolist())
             faults = faults.chosen(is_kept)
         if self._options.mode == "DROPMALFORMED":

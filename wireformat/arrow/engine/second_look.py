@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 import numpy as np
 
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
@@ -43,6 +41,7 @@ from ..scan.notes import (
     TYPE,
     VALUE,
 )
+from .error_texts import ErrorTexts
 
 _NO_TEXTS = np.array([TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1])
 
@@ -61,6 +60,7 @@ class SecondLook:
         self._options = options
         self._is_strict_utf8 = options.encoding == "utf-8" and options.encoding_errors == "strict"
         self._corrupt: list[tuple[int, int, int]] = []
+        self._all_corrupt: list[Array] = []
 
     def is_declined(self, rows: Array, unfinished: Array) -> Array:
         """Returns which of these rows the declaration must read, as far as that is known before texts are decoded."""
@@ -117,24 +117,22 @@ class SecondLook:
         """Remembers why the record of a row is CORRUPT; see `note_corrupt`."""
         self._corrupt.append((row, *self._appended(error)))
 
-    def add_all_corrupt(self, rows: Array, errors: list[str]) -> None:
+    def add_all_corrupt(self, rows: Array, errors: ErrorTexts) -> None:
         """Remembers why the records of several rows are CORRUPT; see `note_corrupt`."""
-        encoded = [error.encode() for error in errors]
-        lengths = [*map(len, encoded)]
-        starts = accumulate(lengths, initial=len(self._text))
-        self._corrupt += zip(rows.tolist(), (~start for start in starts), lengths, strict=False)
-        self._text += b"".join(encoded)
+        starts = np.concatenate(([0], errors.ends[:-1]))
+        self._all_corrupt.append(np.stack((rows, ~(starts + len(self._text)), errors.ends - starts)))
+        self._text += memoryview(errors.data)
 
     def note_corrupt(self, rows: Array) -> None:
         """Notes all rows that are CORRUPT, and why. Those rows have no texts, or only empty ones."""
-        if not self._corrupt:
-            return
-        indexes, starts, lengths = np.array(self._corrupt).T
-        rows[KIND, indexes] = CORRUPT
-        rows[PRESENT, indexes] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
-        rows[_NO_TEXTS[:, np.newaxis], indexes] = -1
-        rows[RAW, indexes], rows[RAW + 1, indexes] = rows[BODY, indexes], rows[BODY + 1, indexes]
-        rows[ERROR, indexes], rows[ERROR + 1, indexes] = starts, lengths
+        if self._corrupt:
+            self._all_corrupt.append(np.array(self._corrupt, np.int64).T)
+        for indexes, starts, lengths in self._all_corrupt:
+            rows[KIND, indexes] = CORRUPT
+            rows[PRESENT, indexes] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
+            rows[_NO_TEXTS[:, np.newaxis], indexes] = -1
+            rows[RAW, indexes], rows[RAW + 1, indexes] = rows[BODY, indexes], rows[BODY + 1, indexes]
+            rows[ERROR, indexes], rows[ERROR + 1, indexes] = starts, lengths
 
     def keeps(self, row: Array) -> bool:
         """Returns whether the filters keep a row. The scan could not tell if the name of its table was not UTF-8."""
