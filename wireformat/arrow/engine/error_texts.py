@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import BadLength, BadTag, BadText, BadValue, DecodeError, ShortData, TrailingBytes, UnknownRelation
 from ..arrays import Array, read_only
 from ..jit.intrinsics import BLOCK
+from ..noted_texts import unused
 from ..scan.faults import fields
 from ..scan.faults.error_texts import (
     CELL_NUMBER,
@@ -24,17 +25,19 @@ from ..scan.faults.error_texts import (
     LSN_LOW,
     MESSAGE_NUMBER,
     NOTHING,
-    NUMBERS,
     OFFSET_NUMBER,
     RECORD_NUMBER,
+    SHAPES,
     SPOT_TEXT,
     TABLE_TEXT,
     TAG_TEXT,
+    number_shapes,
+    says_table,
     write_errors,
 )
-from ..scan.faults.fields import AT, CELL, EXPECTED, FAULT, FIELD, GOT, IMAGE, INSIDE, SAYS_TABLE, SHOWN
-from ..scan.message_batches import MessageBatch
-from ..scan.notes import LSN, MESSAGE, PRESENT, RECORD
+from ..scan.faults.fields import CELL, EXPECTED, FAULT, FIELD, GOT, IMAGE, SHOWN
+from ..scan.notes import LSN, MESSAGE, PRESENT
+from .scan_step import ScanStep
 
 _CELLS = "'n' or 'u' or 't' or 'b'"
 _RECORD_END = "the end of the record"
@@ -60,7 +63,10 @@ _INSIDE = (fields.BAD_TEXT, fields.BAD_KIND)
 
 _MARKS = re.compile("%[ds]")
 _LSN_MARK, _SPOT_MARK = 0xFEDCBA98_FEDCBA98, bytes.fromhex("fedcba98")
-_TAG_TEXTS = [repr(chr(byte)) if 32 < byte < 127 else f"0x{byte:02X}" for byte in range(256)]
+_TAG_TEXTS = [(repr(chr(byte)) if 32 < byte < 127 else f"0x{byte:02X}").encode() for byte in range(256)]
+_TAG_TEXT = b"".join(_TAG_TEXTS)
+_TAG_LENGTHS = np.array([*map(len, _TAG_TEXTS)], np.int64)
+_TAG_PAIRS = np.stack((np.cumsum(_TAG_LENGTHS) - _TAG_LENGTHS, _TAG_LENGTHS), axis=1)
 
 _MOST_DIFFERING = 250
 """Bytes that the numbers and the spot of a text take, at the most."""
@@ -75,50 +81,49 @@ class ErrorTexts(NamedTuple):
     """int64[n]: one past each text"""
 
 
+NO_ERRORS = ErrorTexts(np.empty(0, np.uint8), np.empty(0, np.int64))
+
+
 class ErrorWriter:
     """Writes the texts of errors of one stream."""
 
     def __init__(self, format: str, encoding: str) -> None:
         self._format, self._encoding = format, encoding
-        self._pieces: dict[int, list[tuple[bytes, int]]] = {}
 
-    def write(
-        self, facts: Array, rows: Array, message_batch: MessageBatch, tables: Array, names: list[str | None]
-    ) -> ErrorTexts:
+    def write(self, step: ScanStep, chosen: Array, facts: Array, tables: Array, names: list[str]) -> ErrorTexts:
         """Returns the texts of errors.
 
+        chosen   int64[n], their rows
         facts    see wireformat/arrow/scan/faults/fields.py
-        rows     the rows of their records, as in Notes
-        tables   int64[n], the table of each error, as an index in `names`: of tables, None for one that is not known
+        tables   int64[n], the table of each error, as an index in `names`; NO_TABLE_INDEX if it is not known
         """
-        is_named = np.array([name is not None for name in names], np.bool_)
-        has_table = (facts[SAYS_TABLE] == 1) & is_named[tables]
-        shapes, firsts, indexes = np.unique(_shapes(facts, rows, has_table), return_index=True, return_inverse=True)
+        rows, message_batch, count = step.notes.rows, step.message_batch, len(chosen)
+        shapes, firsts, ends = (np.empty(count, np.int64) for _ in range(3))
+        shape_count = number_shapes(facts, rows, chosen, tables, np.full(SHAPES, -1, np.int32), shapes, firsts)
         literals, first_pieces, sizes = _Literals(), [], []
         pieces: list[tuple[int, int, int]] = []
-        for shape, first in zip(shapes.tolist(), firsts.tolist(), strict=True):
-            if shape not in self._pieces:
-                fault = _Fault.of(facts[:, first], rows[:, first], bool(has_table[first]))
-                self._pieces[shape] = fault.pieces(self._format, self._encoding)
+        for first in firsts[:shape_count].tolist():
+            has_table = says_table(facts, tables, first)
+            found = _Fault.of(facts[:, first], rows[:, chosen[first]], has_table).pieces(self._format, self._encoding)
             first_pieces.append(len(pieces))
-            sizes.append(sum(len(text) for text, _ in self._pieces[shape]) + _MOST_DIFFERING)
-            pieces += [(*literals.add(text), what) for text, what in self._pieces[shape]]
-        name_pairs = np.array([literals.add((name or "").encode()) for name in names], np.int64)
-        tags = np.array([literals.add(tag.encode()) for tag in _TAG_TEXTS], np.int64)
-        ends = np.empty(len(tables), np.int64)
-        size = int(np.array(sizes, np.int64)[indexes].sum() + name_pairs[tables, 1].sum())
-        data = np.empty(size + BLOCK, np.uint8)
+            sizes.append(sum(len(text) for text, _ in found) + _MOST_DIFFERING)
+            pieces += [(*literals.add(text), what) for text, what in found]
+        name_pairs = np.array([literals.add(name.encode()) for name in names], np.int64)
+        size = int(np.array(sizes, np.int64)[shapes].sum() + name_pairs[tables, 1].sum())
+        data = unused(size + BLOCK, np.uint8)
         write_errors(
             message_batch.buffer,
+            message_batch.starts[message_batch.positions(rows[MESSAGE, chosen])],
             facts,
-            indexes.astype(np.int64, copy=False),
+            rows,
+            chosen,
+            shapes,
             np.array(first_pieces, np.int64),
             np.array(pieces, np.int64),
             read_only(np.frombuffer(bytes(literals.data) + bytes(BLOCK), np.uint8)),
-            _numbers(facts, rows, message_batch),
             tables,
             name_pairs,
-            tags,
+            _TAG_PAIRS,
             data,
             ends,
         )
@@ -126,28 +131,15 @@ class ErrorWriter:
 
 
 class _Literals:
-    """Constant texts, one after the other."""
+    """Constant texts, one after the other; those of the tags come first."""
 
     def __init__(self) -> None:
-        self.data = bytearray()
+        self.data = bytearray(_TAG_TEXT)
 
     def add(self, text: bytes) -> tuple[int, int]:
         """Adds a text; returns its start and length."""
         self.data += text
         return len(self.data) - len(text), len(text)
-
-
-def _numbers(facts: Array, rows: Array, message_batch: MessageBatch) -> Array:
-    """Returns int64[NUMBERS, n]."""
-    numbers = np.empty((NUMBERS, facts.shape[1]), np.int64)
-    starts = message_batch.starts[np.searchsorted(message_batch.indexes, rows[MESSAGE])]
-    lsns = rows[LSN].view(np.uint64)
-    numbers[EXPECTED_NUMBER], numbers[GOT_NUMBER] = facts[EXPECTED], facts[GOT]
-    numbers[MESSAGE_NUMBER], numbers[OFFSET_NUMBER] = rows[MESSAGE], facts[AT] - starts
-    numbers[RECORD_NUMBER], numbers[CELL_NUMBER] = rows[RECORD], facts[CELL] - 1
-    numbers[INSIDE_NUMBER] = facts[INSIDE]
-    numbers[LSN_HIGH], numbers[LSN_LOW] = lsns >> np.uint64(32), lsns & np.uint64(0xFFFFFFFF)
-    return numbers
 
 
 class _Fault(NamedTuple):
@@ -219,23 +211,3 @@ class _Fault(NamedTuple):
             (SPOT_TEXT, self.is_shown),
         ]
         return [mark for mark, is_there in marks if is_there]
-
-
-def _shapes(facts: Array, rows: Array, has_table: Array) -> Array:
-    """Returns int64[n], the same for errors whose texts have all but numbers in common."""
-    is_tag = facts[FAULT] == fields.BAD_FIELD_TAG
-    parts: tuple[tuple[Array, int], ...] = (
-        (facts[FAULT], 16),
-        (facts[IMAGE], len(fields.IMAGES)),
-        (facts[FIELD], len(fields.FIELDS)),
-        (np.where(is_tag, facts[EXPECTED], facts[EXPECTED] == 1), len(_TAGS)),
-        (facts[GOT] == 1, 2),
-        (facts[CELL] > 0, 2),
-        (rows[PRESENT] >> LSN & 1, 2),
-        (facts[SHOWN] > 0, 2),
-        (has_table, 2),
-    )
-    shapes = np.zeros(len(has_table), np.int64)
-    for part, size in parts:
-        shapes = shapes * size + part
-    return shapes

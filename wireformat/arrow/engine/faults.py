@@ -13,13 +13,12 @@ from ..arrays import Array, read_only
 from ..scan.faults import fields
 from ..scan.faults.error_texts import number_tables
 from ..scan.faults.fields import FAULT, LISTED, RELATION_ID, SCHEMA, TABLE
-from ..scan.message_batches import MessageBatch
-from ..scan.notes import MESSAGE, Notes
+from ..scan.notes import MESSAGE
 from ..scan.registry import load_fault_walk
-from ..scan.relations.described import Described
 from ..scan.text_states import NO_STATES, text_states
 from .error_texts import ErrorTexts, ErrorWriter
 from .listed_texts import MOST_LISTED, NO_LIST, bytes_at, new_list, note_wrong_texts
+from .scan_step import ScanStep
 
 FEW = 100
 """So many records of a stream are read by the declaration first: to load the compiled walk takes as long."""
@@ -48,19 +47,9 @@ class Faults(NamedTuple):
 
     def chosen(self, which: Array) -> Faults:
         """Returns those of some rows."""
+        if which.all():
+            return self
         return Faults(self.rows[which], self.facts[:, which])
-
-
-class ScanStep(NamedTuple):
-    """What a step of a scan has noted, and what it was given; see BatchScan."""
-
-    message_batch: MessageBatch
-    notes: Notes
-    dictionary: Array
-    settings: Array
-    described: Described
-    known_bytes: int
-    """See BatchScan.known_bytes."""
 
 
 class FaultTable(NamedTuple):
@@ -135,7 +124,7 @@ class FaultFinder:
         """Returns what a walk finds wrong with these rows; see scan/faults/fields.py."""
         buffer, (rows, cells, text) = step.message_batch.buffer, step.notes
         encoding = self._options.encoding
-        messages = np.searchsorted(step.message_batch.indexes, rows[MESSAGE, declined])
+        messages = step.message_batch.positions(rows[MESSAGE, declined])
         facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
         texts = new_list() if self._rule == fields.OTHER_TEXT else NO_LIST
         notes = (buffer, rows, cells, read_only(text[:]), declined, messages, step.dictionary, step.settings)
@@ -159,7 +148,7 @@ class FaultFinder:
         owners = np.empty(count, np.int64)
         number_tables(buffer, read_only(text[:]), faults.facts, -step.known_bytes, slots, owners)
         firsts = np.flatnonzero(owners == np.arange(count))
-        tables = [NO_TABLE]
+        tables = [NO_TABLE]  # at NO_TABLE_INDEX
         for schema, schema_length, name, length in faults.facts[SCHEMA : TABLE + 2, firsts].T.tolist():
             is_utf8 = -step.known_bytes <= schema < 0, -step.known_bytes <= name < 0  # what the scan has written is not
             key = bytes_at(*views, schema, schema_length), bytes_at(*views, name, length), is_utf8
@@ -183,6 +172,5 @@ class FaultFinder:
 
     def texts(self, faults: Faults, tables: FaultTables, step: ScanStep) -> ErrorTexts:
         """Returns the texts of the errors, about rows of these tables."""
-        names = [None if table is NO_TABLE else table.text for table in tables.tables]
-        rows = step.notes.rows[:, faults.rows]
-        return self._writer.write(faults.facts, rows, step.message_batch, tables.indexes, names)
+        names = [table.text for table in tables.tables]
+        return self._writer.write(step, faults.rows, faults.facts, tables.indexes, names)

@@ -56,8 +56,9 @@ from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
-from .faults import FaultFinder, Faults, ScanStep
-from .second_look import SecondLook, empty_texts
+from .faults import FaultFinder, Faults
+from .scan_step import ScanStep
+from .second_look import SecondLook, drop_texts
 
 
 class BatchScan:
@@ -359,7 +360,7 @@ class Scanner:
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
-        empty_texts(rows, cells, without_texts[without_texts < count])  # the rows after them are looked at again
+        drop_texts(rows, cells, without_texts[without_texts < count], all_rows)  # those after them are looked at again
         if len(faults.rows):
             self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < count), second_look, events)
         second_look.note_corrupt(rows)
@@ -423,7 +424,7 @@ class _Record(NamedTuple):
 
 def _records(message_batch: MessageBatch, rows: Array) -> Iterator[_Record]:
     """Yields the records of these rows."""
-    batch_indexes = np.searchsorted(message_batch.indexes, rows[MESSAGE])
+    batch_indexes = message_batch.positions(rows[MESSAGE])
     starts = rows[BODY] - message_batch.starts[batch_indexes]
     facts = (rows[STATUS], batch_indexes, rows[MESSAGE], rows[RECORD], starts, rows[BODY + 1], rows[LSN])
     has_lsn = (rows[PRESENT] >> LSN & 1).tolist()

@@ -8,16 +8,52 @@ from ...arrays import Array, Int
 from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
 from ...jit.compiler import compiled, inner
 from ...jit.intrinsics import BLOCK, copy_block
-from .fields import AT, SCHEMA, SHOWN, TABLE
+from ..notes import LSN, MESSAGE, PRESENT, RECORD
+from .fields import (
+    AT,
+    BAD_FIELD_TAG,
+    CELL,
+    EXPECTED,
+    FAULT,
+    FAULTS,
+    FIELD,
+    FIELDS,
+    GOT,
+    IMAGE,
+    IMAGES,
+    INSIDE,
+    SAYS_TABLE,
+    SCHEMA,
+    SHOWN,
+    TABLE,
+)
 
-# The numbers that a text may say, as columns; the halves of the LSN are said in hexadecimal digits.
-EXPECTED_NUMBER, GOT_NUMBER, MESSAGE_NUMBER, OFFSET_NUMBER, RECORD_NUMBER, CELL_NUMBER, INSIDE_NUMBER = range(7)
-LSN_HIGH, LSN_LOW = 7, 8
-NUMBERS = 9
+LOW_HALF = 0xFFFFFFFF
+
+MOST_TAGS = 3
+"""So many kinds of tags may be expected in a field."""
+
+SHAPES = FAULTS * len(IMAGES) * len(FIELDS) * MOST_TAGS * 2**5
 
 NOTHING = -1
-TABLE_TEXT, SPOT_TEXT, TAG_TEXT = range(NUMBERS, NUMBERS + 3)
-"""What follows the constant text of a piece, if it is no number."""
+(
+    EXPECTED_NUMBER,
+    GOT_NUMBER,
+    MESSAGE_NUMBER,
+    OFFSET_NUMBER,
+    RECORD_NUMBER,
+    CELL_NUMBER,
+    INSIDE_NUMBER,
+    LSN_HIGH,
+    LSN_LOW,
+    TABLE_TEXT,
+    SPOT_TEXT,
+    TAG_TEXT,
+) = range(12)
+"""What follows the constant text of a piece. The halves of the LSN are written in hexadecimal digits."""
+
+NO_TABLE_INDEX = 0
+"""In place of the table of an error whose table is not known."""
 
 MOST_PROBES = 8
 """In so many slots the names of a table are looked up. Names that are not found there are taken for another table's."""
@@ -80,14 +116,56 @@ def _is_same_table(buffer: Array, text: Array, facts: Array, first_known: Int, o
 
 
 @compiled
+def number_shapes(
+    facts: Array, rows: Array, chosen: Array, tables: Array, slots: Array, shapes: Array, firsts: Array
+) -> Int:
+    """Finds errors whose texts have all but numbers and names in common; returns how many kinds there are.
+
+    facts    int64[FAULT_FIELDS, n]
+    rows     as in Notes
+    chosen   int64[n], the rows of the errors
+    tables   int64[n], the table of each error, or NO_TABLE_INDEX
+    slots    int32[SHAPES], -1 in each
+    shapes   int64[n], filled: the kind of each error
+    firsts   int64[n], filled: the first error of each kind
+    """
+    count = 0
+    for index in range(len(chosen)):
+        expected = facts[EXPECTED, index]
+        shape = facts[FAULT, index]
+        shape = shape * len(IMAGES) + facts[IMAGE, index]
+        shape = shape * len(FIELDS) + facts[FIELD, index]
+        shape = shape * MOST_TAGS + (expected if facts[FAULT, index] == BAD_FIELD_TAG else np.int64(expected == 1))
+        shape = shape * 2 + np.int64(facts[GOT, index] == 1)
+        shape = shape * 2 + np.int64(facts[CELL, index] > 0)
+        shape = shape * 2 + (rows[PRESENT, chosen[index]] >> LSN & 1)
+        shape = shape * 2 + np.int64(facts[SHOWN, index] > 0)
+        shape = shape * 2 + np.int64(says_table(facts, tables, index))
+        if slots[shape] < 0:
+            slots[shape] = count
+            firsts[count] = index
+            count += 1
+        shapes[index] = slots[shape]
+    return count
+
+
+@inner
+def says_table(facts: Array, tables: Array, index: Int) -> bool:
+    """Whether the text of an error names its table."""
+    return facts[SAYS_TABLE, index] == 1 and tables[index] != NO_TABLE_INDEX
+
+
+@compiled
 def write_errors(
     buffer: Array,
+    starts: Array,
     facts: Array,
+    rows: Array,
+    chosen: Array,
     shapes: Array,
     first_pieces: Array,
     pieces: Array,
     literals: Array,
-    numbers: Array,
     tables: Array,
     names: Array,
     tags: Array,
@@ -96,37 +174,55 @@ def write_errors(
 ) -> None:
     """Writes the texts of errors, one after the other.
 
-    shapes         int64[n], what each text is like
-    first_pieces   int64[shapes], where the pieces of each shape begin
-    pieces         int64[p, 3], the start and length of a constant text in `literals`, and what follows it
-    literals       uint8[k], the constant texts, the names of the tables, and those of the tags, then BLOCK more bytes
-    numbers        int64[NUMBERS, n]
-    tables         int64[n], the table of each text
-    names          int64[tables, 2], start and length of their texts in `literals`
-    tags           int64[256, 2], the same of the bytes that are tags
-    target         uint8[t], filled; BLOCK bytes more than the texts take
-    ends           int64[n], filled: one past each text
+    starts                        int64[n], where the message of each error begins
+    facts, rows, chosen, shapes   as for `number_shapes`
+    first_pieces                  int64[shapes], where the pieces of each kind of error begin
+    pieces                        int64[p, 3], the start and length of a constant text in `literals`, and what is next
+    literals                      uint8[k], the constant texts, names and tags, and BLOCK more bytes
+    tables                        int64[n], the table of each error
+    names                         int64[tables, 2], start and length of their texts in `literals`
+    tags                          int64[256, 2], the same of the bytes that are tags
+    target                        uint8[t], filled; BLOCK bytes more than the texts take
+    ends                          int64[n], filled: one past each text
     """
     to = np.int64(0)
     for index in range(len(ends)):
+        row = chosen[index]
         piece = first_pieces[shapes[index]]
         while True:
             to = _copy_literal(literals, pieces[piece, 0], pieces[piece, 1], target, to)
             what = pieces[piece, 2]
             if what == NOTHING:
                 break
-            if what == TABLE_TEXT:
+            number = np.int64(0)
+            if what == EXPECTED_NUMBER:
+                number = facts[EXPECTED, index]
+            elif what == GOT_NUMBER:
+                number = facts[GOT, index]
+            elif what == MESSAGE_NUMBER:
+                number = rows[MESSAGE, row]
+            elif what == OFFSET_NUMBER:
+                number = facts[AT, index] - starts[index]
+            elif what == RECORD_NUMBER:
+                number = rows[RECORD, row]
+            elif what == CELL_NUMBER:
+                number = facts[CELL, index] - 1
+            elif what == INSIDE_NUMBER:
+                number = facts[INSIDE, index]
+            if what <= INSIDE_NUMBER:
+                to = _write_decimal(number, target, to)
+            elif what == LSN_HIGH:
+                to = _write_hex(rows[LSN, row] >> 32 & LOW_HALF, target, to)
+            elif what == LSN_LOW:
+                to = _write_hex(rows[LSN, row] & LOW_HALF, target, to)
+            elif what == TABLE_TEXT:
                 table = tables[index]
                 to = _copy_literal(literals, names[table, 0], names[table, 1], target, to)
             elif what == SPOT_TEXT:
                 to = _write_spot(buffer, facts[AT, index], facts[SHOWN, index], target, to)
-            elif what == TAG_TEXT:
-                tag = numbers[GOT_NUMBER, index]
-                to = _copy_literal(literals, tags[tag, 0], tags[tag, 1], target, to)
-            elif what == LSN_HIGH or what == LSN_LOW:
-                to = _write_hex(numbers[what, index], target, to)
             else:
-                to = _write_decimal(numbers[what, index], target, to)
+                tag = facts[GOT, index]
+                to = _copy_literal(literals, tags[tag, 0], tags[tag, 1], target, to)
             piece += 1
         ends[index] = to
 

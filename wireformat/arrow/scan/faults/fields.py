@@ -41,6 +41,7 @@ LEFT_TO_DECLARATION = -1
 
 NO_FAULT, BAD_TEXT, SHORT, BAD_LENGTH, BAD_FIELD_TAG, BAD_CELL_TAG, NO_CELL, TRAILING, WRONG_COUNT, UNKNOWN = range(10)
 BAD_KIND = 10
+FAULTS = 11
 """Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation."""
 
 FIELDS = (
