@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import BadLength, BadTag, BadText, BadValue, DecodeError, ShortData, TrailingBytes, UnknownRelation
+from ...formats.base import Format
 from ..arrays import Array, read_only
 from ..jit.intrinsics import BLOCK
 from ..noted_texts import unused
@@ -87,8 +88,9 @@ NO_ERRORS = ErrorTexts(np.empty(0, np.uint8), np.empty(0, np.int64))
 class ErrorWriter:
     """Writes the texts of errors of one stream."""
 
-    def __init__(self, format: str, encoding: str) -> None:
-        self._format, self._encoding = format, encoding
+    def __init__(self, format: Format, encoding: str) -> None:
+        self._format, self._encoding = format.name, encoding
+        self._empty = _empty_pieces(format)
 
     def write(self, step: ScanStep, chosen: Array, facts: Array, tables: Array, names: list[str]) -> ErrorTexts:
         """Returns the texts of errors.
@@ -104,7 +106,9 @@ class ErrorWriter:
         pieces: list[tuple[int, int, int]] = []
         for first in firsts[:shape_count].tolist():
             has_table = says_table(facts, tables, first)
-            found = _Fault.of(facts[:, first], rows[:, chosen[first]], has_table).pieces(self._format, self._encoding)
+            fault = _Fault.of(facts[:, first], rows[:, chosen[first]], has_table)
+            is_empty = fault.fault == fields.EMPTY
+            found = self._empty if is_empty else fault.pieces(self._format, self._encoding)
             first_pieces.append(len(pieces))
             sizes.append(sum(len(text) for text, _ in found) + _MOST_DIFFERING)
             pieces += [(*literals.add(text), what) for text, what in found]
@@ -128,6 +132,21 @@ class ErrorWriter:
             ends,
         )
         return ErrorTexts(data[: ends[-1]], ends)
+
+    @property
+    def words_empty(self) -> bool:
+        """Whether it has words for messages without bytes: the declaration can read them in formats from outside."""
+        return bool(self._empty)
+
+
+def _empty_pieces(format: Format) -> list[tuple[bytes, int]]:
+    """Returns the pieces of the text about messages without bytes; nothing if the framing does not refuse them."""
+    try:
+        next(iter(format.frames(b"")), None)
+    except DecodeError as error:
+        begin, end = str(error.add(format=format.name, message="%d", record=0)).split("%d")
+        return [(begin.encode(), MESSAGE_NUMBER), (end.encode(), NOTHING)]
+    return []
 
 
 class _Literals:

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...formats.base import Format
 from ...limits import BATCH_TEXT_BYTES
 from ...options import ReadOptions
 from ..arrays import Array, read_only
 from ..scan.faults import fields
 from ..scan.faults.error_texts import number_tables
 from ..scan.faults.fields import FAULT, LISTED, RELATION_ID, SCHEMA, TABLE
-from ..scan.notes import MESSAGE
+from ..scan.notes import BODY, MESSAGE
 from ..scan.registry import load_fault_walk
 from ..scan.text_states import NO_STATES, text_states
 from .error_texts import ErrorTexts, ErrorWriter
@@ -90,8 +91,8 @@ class FaultFinder:
     counted   as for Scanner
     """
 
-    def __init__(self, format: str, options: ReadOptions, counted: ReadOptions | None) -> None:
-        self._format, self._options, self._counted = format, options, counted
+    def __init__(self, format: Format, options: ReadOptions, counted: ReadOptions | None) -> None:
+        self._format, self._options, self._counted = format.name, options, counted
         self._declined = 0
         self._tables: dict[tuple[bytes, bytes, tuple[bool, bool]], FaultTable] = {}
         self._writer = ErrorWriter(format, options.encoding)
@@ -103,14 +104,18 @@ class FaultFinder:
         self._declined += len(declined)
         if self._options.mode == "FAILFAST" or self._declined <= FEW or not len(declined):
             return NO_FAULTS
+        message_batch, bodies = step.message_batch, step.notes.rows[BODY : BODY + 2, declined]
+        messages = message_batch.positions(step.notes.rows[MESSAGE, declined])
+        is_empty = message_batch.starts[messages] == message_batch.stops[messages]
+        is_empty &= self._writer.words_empty
+        facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
         walk = load_fault_walk(self._format)
-        if walk is None:
-            return NO_FAULTS
-        if self._options.encoding_errors == "strict":
-            states = text_states(self._options.encoding)
-            self._rule = fields.OTHER_TEXT if states is None else fields.STATES_TEXT
-            self._states = NO_STATES if states is None else states
-        facts = self._facts(walk, step, declined)
+        walked = np.flatnonzero(bodies[1] > 0)
+        if walk is not None and len(walked) == len(declined):
+            facts = self._facts(walk, step, declined, messages)
+        elif walk is not None and len(walked):
+            facts[:, walked] = self._facts(walk, step, declined[walked], messages[walked])
+        facts[[[FAULT], [RELATION_ID], [SCHEMA + 1], [TABLE + 1]], is_empty] = [[fields.EMPTY], [-1], [-1], [-1]]
         is_found = facts[FAULT] != fields.NO_FAULT
         if (facts[RELATION_ID, is_found] >= 0).any():  # the scan may not have had room for a relation that is known
             described = [relation.relation_id for relation in step.described.relations]
@@ -120,11 +125,14 @@ class FaultFinder:
             return found
         return found.chosen(self.tables(found, step).kept(self._counted))  # the others become events
 
-    def _facts(self, walk: Callable[..., None], step: ScanStep, declined: Array) -> Array:
+    def _facts(self, walk: Callable[..., None], step: ScanStep, declined: Array, messages: Array) -> Array:
         """Returns what a walk finds wrong with these rows; see scan/faults/fields.py."""
+        if self._options.encoding_errors == "strict":
+            states = text_states(self._options.encoding)
+            self._rule = fields.OTHER_TEXT if states is None else fields.STATES_TEXT
+            self._states = NO_STATES if states is None else states
         buffer, (rows, cells, text) = step.message_batch.buffer, step.notes
         encoding = self._options.encoding
-        messages = step.message_batch.positions(rows[MESSAGE, declined])
         facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
         texts = new_list() if self._rule == fields.OTHER_TEXT else NO_LIST
         notes = (buffer, rows, cells, read_only(text[:]), declined, messages, step.dictionary, step.settings)

@@ -263,7 +263,7 @@ class Scanner:
         self._counted_filters = filters[1:]
         self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
         self.reader = MessageReader(format, options, counted)
-        self._fault_finder = FaultFinder(format.name, options, counted)
+        self._fault_finder = FaultFinder(format, options, counted)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """Yields the rows of all messages, in order. Yielded rows are valid until the next ones are requested.
@@ -338,7 +338,7 @@ class Scanner:
         all_rows = count
         is_declined = second_look.is_declined(rows, unfinished)
         is_suspect = (is_declined | second_look.has_wrong_text(rows, unfinished)) & (
-            rows[STATUS, unfinished] != DECLINED_REST
+            (rows[STATUS, unfinished] != DECLINED_REST) | (rows[BODY + 1, unfinished] == 0)
         )
         faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
         has_no_texts = is_declined | np.isin(unfinished, faults.rows)

@@ -40,9 +40,10 @@ LEFT_TO_DECLARATION = -1
 """If the text is wrong, the declaration reads the record."""
 
 NO_FAULT, BAD_TEXT, SHORT, BAD_LENGTH, BAD_FIELD_TAG, BAD_CELL_TAG, NO_CELL, TRAILING, WRONG_COUNT, UNKNOWN = range(10)
-BAD_KIND = 10
-FAULTS = 11
-"""Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation."""
+BAD_KIND, EMPTY = 10, 11
+FAULTS = 12
+"""Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation.
+EMPTY is a message without bytes, which no walk is given."""
 
 FIELDS = (
     *("", "table_schema", "table_name", "tag", "cells", "name", "type_oid", "value", "cell", "relation_id"),
