@@ -7,6 +7,7 @@ error is the pattern of the others.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -89,8 +90,7 @@ class ErrorWriter:
     """Writes the texts of errors of one stream."""
 
     def __init__(self, format: Format, encoding: str) -> None:
-        self._format, self._encoding = format.name, encoding
-        self._empty = _empty_pieces(format)
+        self._declared, self._format, self._encoding = format, format.name, encoding
 
     def write(self, step: ScanStep, chosen: Array, facts: Array, tables: Array, names: list[str]) -> ErrorTexts:
         """Returns the texts of errors.
@@ -108,7 +108,7 @@ class ErrorWriter:
             has_table = says_table(facts, tables, first)
             fault = _Fault.of(facts[:, first], rows[:, chosen[first]], has_table)
             is_empty = fault.fault == fields.EMPTY
-            found = self._empty if is_empty else fault.pieces(self._format, self._encoding)
+            found = self.empty if is_empty else fault.pieces(self._format, self._encoding)
             first_pieces.append(len(pieces))
             sizes.append(sum(len(text) for text, _ in found) + _MOST_DIFFERING)
             pieces += [(*literals.add(text), what) for text, what in found]
@@ -133,20 +133,15 @@ class ErrorWriter:
         )
         return ErrorTexts(data[: ends[-1]], ends)
 
-    @property
-    def words_empty(self) -> bool:
-        """Whether it has words for messages without bytes: the declaration can read them in formats from outside."""
-        return bool(self._empty)
-
-
-def _empty_pieces(format: Format) -> list[tuple[bytes, int]]:
-    """Returns the pieces of the text about messages without bytes; nothing if the framing does not refuse them."""
-    try:
-        next(iter(format.frames(b"")), None)
-    except DecodeError as error:
-        begin, end = str(error.add(format=format.name, message="%d", record=0)).split("%d")
-        return [(begin.encode(), MESSAGE_NUMBER), (end.encode(), NOTHING)]
-    return []
+    @cached_property
+    def empty(self) -> list[tuple[bytes, int]]:
+        """The pieces of the text about messages without bytes; nothing if the framing does not refuse them."""
+        try:
+            next(iter(self._declared.frames(b"")), None)
+        except DecodeError as error:
+            begin, end = str(error.add(format=self._format, message="%d", record=0)).split("%d")
+            return [(begin.encode(), MESSAGE_NUMBER), (end.encode(), NOTHING)]
+        return []
 
 
 class _Literals:

@@ -107,7 +107,8 @@ class FaultFinder:
         message_batch, bodies = step.message_batch, step.notes.rows[BODY : BODY + 2, declined]
         messages = message_batch.positions(step.notes.rows[MESSAGE, declined])
         is_empty = message_batch.starts[messages] == message_batch.stops[messages]
-        is_empty &= self._writer.words_empty
+        if is_empty.any():
+            is_empty &= bool(self._writer.empty)
         facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
         walk = load_fault_walk(self._format)
         walked = np.flatnonzero(bodies[1] > 0)

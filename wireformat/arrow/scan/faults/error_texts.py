@@ -93,8 +93,8 @@ def _hashed(buffer: Array, text: Array, facts: Array, index: Int) -> Int:
         start, length = facts[field, index], facts[field + 1, index]
         for offset in range(length):
             byte = np.int64(buffer[start + offset]) if start >= 0 else np.int64(text[~start + offset])
-            hashed = hashed * 31 + byte
-        hashed = hashed * 31 + max(length, 0)
+            hashed = (hashed * 31 + byte) & LOW_HALF
+        hashed = (hashed * 31 + max(length, 0)) & LOW_HALF
     return hashed ^ hashed >> 17
 
 
