@@ -43,9 +43,6 @@ from .generate import BINARY, JSON, PGOUTPUT, TEXT
 GOOD, BAD = b"some length", b"some l\xffngth"
 """What is in each row, and what is in its place in a corrupt one: no text in UTF-8, GBK and EUC-JP."""
 
-ALL = 2 * HALF
-"""What a stream without a good row may cost."""
-
 STREAMED_ROWS = 500
 """Of a streamed block. A server streams a transaction when its changes need more than logical_decoding_work_mem; these
 need about the least that can be set, 64 kB."""
@@ -126,8 +123,19 @@ def corrupt(name: str, format: str, make: Make, easy: str, **options: Any) -> It
 def misread(written: str, encoding: str) -> Iterator[Corner]:
     """Names and values in another encoding than the one that is given: no row can be read."""
     change = partial(in_language, "chinese")
-    for corner in corners(f"{written} read as {encoding}", change, written, encoding=encoding, **PERMISSIVE):
-        yield corner._replace(most=ALL)
+    return corners(f"{written} read as {encoding}", change, written, encoding=encoding, **PERMISSIVE)
+
+
+def empty(every: int, make: Make) -> Make:
+    """A message without bytes after so many others; 0: those alone."""
+
+    def messages(rows: int) -> pa.Array:
+        if not every:
+            return as_array([b""] * rows)
+        made = enumerate(as_array(make(rows)).to_pylist(), 1)
+        return as_array(one for index, message in made for one in ([message] if index % every else [message, b""]))
+
+    return messages
 
 
 def _corners() -> Iterator[Corner]:
@@ -137,6 +145,13 @@ def _corners() -> Iterator[Corner]:
         for format in formats:
             easy, make = ROWS[format]
             yield from corrupt(f"{format}: {encoding}", format, make, easy, encoding=encoding)
+    for format, (easy, make) in ROWS.items():
+        alone = f"{format}: messages without bytes"
+        yield Corner(alone, format, empty(0, make), easy, PERMISSIVE, per_row=True)
+    for format in ("test-decoding", PGOUTPUT):
+        easy, make = ROWS[format]
+        between = f"{format}: a message without bytes after ten others"
+        yield Corner(between, format, empty(10, make), easy, PERMISSIVE)
     for format in (JSON, TEXT):
         name, make = f"{format}: names in quotes", quoted(format)
         yield Corner(name, format, make, ROWS[format][0])

@@ -281,3 +281,22 @@ def test_dropped_records_are_counted() -> None:
     scanner = Scanner(find_format(BINARY), ReadOptions.check(mode="DROPMALFORMED"))
     assert sum(len(scanned.events) for scanned in scanner.scan(messages * 5)) == 5
     assert scanner.reader.dropped == 5
+
+
+EMPTY_IN = ("gaussdb-binary", "gaussdb-json", "gaussdb-text", "mppdb-json", "test-decoding", "sql-decoding", PGOUTPUT)
+
+
+@pytest.mark.parametrize("format", EMPTY_IN)
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("tables", [None, ["x.*"]])
+def test_messages_without_bytes(format: str, mode: str, tables: list[str] | None) -> None:
+    good = GOOD.get(format, [])
+    agree([b"", *good, b"", b"", *good, b""], format=format, mode=mode, tables=tables)
+
+
+@pytest.mark.parametrize("format", EMPTY_IN)
+def test_of_messages_without_bytes_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    monkeypatch.setattr(Scanner, "_read", None)
+    messages = [b"", *GOOD.get(format, []), b""]
+    kinds = wf.arrow.changes(messages, format, mode="PERMISSIVE")["kind"].to_pylist()
+    assert (kinds[0], kinds[-1]) == ("CORRUPT", "CORRUPT")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures.thread
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -117,3 +119,26 @@ def test_relations_are_kept_for_the_next_batch_but_not_without_end(
     wanted = wf.arrow.changes(messages, "pgoutput", engine="declaration")
     monkeypatch.setattr(relation_table, "MOST_TEXT", 100)
     assert wf.arrow.changes(messages, "pgoutput", threads=threads).equals(wanted)
+
+
+class _Item:
+    """Something that can be counted while it is in use."""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_was_yielded_is_not_kept(threads: int) -> None:
+    alive = weakref.WeakSet[_Item]()
+
+    def made(_: int) -> _Item:
+        item = _Item()
+        alive.add(item)
+        return item
+
+    found = map_in_order(map(made, range(6)), lambda item: None, threads)
+    for left in range(5, -1, -1):
+        next(found)
+        for _ in range(1000):
+            if len(alive) <= min(left, threads):
+                break
+            time.sleep(0.001)  # a thread may still be about to let its item go
+        assert len(alive) <= min(left, threads)

@@ -24,7 +24,8 @@ def checked_threads(threads: object) -> int:
 
 
 def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
-    """Yields each item with the result of its work, in order. No more than `threads` results are computed ahead.
+    """Yields each item with the result of its work, in order. No more than `threads` results are computed ahead. What
+    was yielded is not kept.
 
     An error of `items` is raised after the results of the items before it.
 
@@ -34,13 +35,23 @@ def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads:
     """
     errors: list[Exception] = []
     items = _until_error(items, errors)
-    first = list(islice(items, 2))
-    if threads == 1 or len(first) < 2:
-        yield from ((item, work(item)) for item in chain(first, items))
+
+    def worked(item: Item) -> tuple[Item, Result]:
+        return item, work(item)
+
+    begun = deque(islice(items, 2))
+    if threads == 1 or len(begun) < 2:
+        yield from map(worked, chain(_taken(begun), items))
     else:
-        yield from _in_threads(chain(first, items), work, threads)
+        yield from _in_threads(chain(_taken(begun), items), work, threads)
     if errors:
         raise errors[0]
+
+
+def _taken(items: deque[Item]) -> Iterator[Item]:
+    """Yields the items, which are taken out of the queue."""
+    while items:
+        yield items.popleft()
 
 
 def _until_error(items: Iterator[Item], errors: list[Exception]) -> Iterator[Item]:
@@ -58,12 +69,17 @@ def _in_threads(items: Iterator[Item], work: Callable[[Item], Result], threads: 
     try:
         for item in items:
             waiting.append((item, pool.submit(work, item)))
+            del item
             if len(waiting) > threads:
-                done, future = waiting.popleft()
-                yield done, future.result()
+                yield _result(waiting)
         while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
+            yield _result(waiting)
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def _result(waiting: deque[tuple[Item, Future[Result]]]) -> tuple[Item, Result]:
+    """Takes the first item out of the queue, and returns it with its result."""
+    item, future = waiting.popleft()
+    return item, future.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 import numpy as np
@@ -109,10 +109,15 @@ class ScanEngine:
                 batch_scan.close()
             return batches, 0, None
 
-        for batch_scan, (batches, count, gathered) in map_in_order(
-            scanner.batch_scans(messages, first, parts=TABLE_PARTS), good_batches, self._threads
-        ):
-            yield from batches
+        def all_batches(
+            batch_scan: BatchScan, good: tuple[list[pa.RecordBatch], int, pa.RecordBatch | None]
+        ) -> Iterator[pa.RecordBatch]:
+            """Yields the batches of a scan, each of which is let go."""
+            batches, count, gathered = good
+            del good
+            batches.reverse()
+            while batches:
+                yield batches.pop()
             try:  # in this thread, since the meaning of unfinished records may depend on the records before them
                 if count:
                     for scanned in scanner.finished_rows(batch_scan, count):
@@ -122,6 +127,10 @@ class ScanEngine:
                     yield from self._batches_of(scanned, schema, None)
             finally:
                 batch_scan.close()
+
+        batch_scans = scanner.batch_scans(messages, first, parts=TABLE_PARTS)
+        found = map_in_order(batch_scans, good_batches, self._threads)
+        yield from chain.from_iterable(starmap(all_batches, found))  # which keeps none while it waits for the next one
 
     def scanned(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """Yields the notes on all messages. They are valid until the next ones are requested.

@@ -56,8 +56,9 @@ from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
-from .faults import FaultFinder, Faults, ScanStep
-from .second_look import SecondLook, empty_texts
+from .faults import FaultFinder, Faults
+from .scan_step import ScanStep
+from .second_look import SecondLook, drop_texts
 
 
 class BatchScan:
@@ -262,7 +263,7 @@ class Scanner:
         self._counted_filters = filters[1:]
         self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
         self.reader = MessageReader(format, options, counted)
-        self._fault_finder = FaultFinder(format.name, options, counted)
+        self._fault_finder = FaultFinder(format, options, counted)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """Yields the rows of all messages, in order. Yielded rows are valid until the next ones are requested.
@@ -337,7 +338,7 @@ class Scanner:
         all_rows = count
         is_declined = second_look.is_declined(rows, unfinished)
         is_suspect = (is_declined | second_look.has_wrong_text(rows, unfinished)) & (
-            rows[STATUS, unfinished] != DECLINED_REST
+            (rows[STATUS, unfinished] != DECLINED_REST) | (rows[BODY + 1, unfinished] == 0)
         )
         faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
         has_no_texts = is_declined | np.isin(unfinished, faults.rows)
@@ -359,7 +360,7 @@ class Scanner:
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
-        empty_texts(rows, cells, without_texts[without_texts < count])  # the rows after them are looked at again
+        drop_texts(rows, cells, without_texts[without_texts < count], all_rows)  # those after them are looked at again
         if len(faults.rows):
             self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < count), second_look, events)
         second_look.note_corrupt(rows)
@@ -372,7 +373,7 @@ class Scanner:
         """Remembers what is wrong with the records of some rows, or leaves those rows out."""
         finder = self._fault_finder
         if self._options.tables is not None:
-            is_kept = finder.kept(finder.tables(faults, step), self._options)
+            is_kept = finder.tables(faults, step).kept(self._options)
             events.update((row, []) for row in faults.rows[~is_kept].tolist())
             faults = faults.chosen(is_kept)
         if self._options.mode == "DROPMALFORMED":
@@ -423,7 +424,7 @@ class _Record(NamedTuple):
 
 def _records(message_batch: MessageBatch, rows: Array) -> Iterator[_Record]:
     """Yields the records of these rows."""
-    batch_indexes = np.searchsorted(message_batch.indexes, rows[MESSAGE])
+    batch_indexes = message_batch.positions(rows[MESSAGE])
     starts = rows[BODY] - message_batch.starts[batch_indexes]
     facts = (rows[STATUS], batch_indexes, rows[MESSAGE], rows[RECORD], starts, rows[BODY + 1], rows[LSN])
     has_lsn = (rows[PRESENT] >> LSN & 1).tolist()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 import numpy as np
 
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
@@ -12,6 +10,7 @@ from ...options.reading import KINDS
 from ...pgtypes import type_oid
 from ...pgtypes.binary import binary_text
 from ..arrays import Array
+from ..noted_texts import unused
 from ..scan.joined_texts import can_join
 from ..scan.message_batches import MessageBatch
 from ..scan.notes import (
@@ -43,6 +42,8 @@ from ..scan.notes import (
     TYPE,
     VALUE,
 )
+from ..scan.row_notes import drop_cells
+from .error_texts import NO_ERRORS, ErrorTexts
 
 _NO_TEXTS = np.array([TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1])
 
@@ -61,6 +62,7 @@ class SecondLook:
         self._options = options
         self._is_strict_utf8 = options.encoding == "utf-8" and options.encoding_errors == "strict"
         self._corrupt: list[tuple[int, int, int]] = []
+        self._all_corrupt, self._errors = NO_ERRORS.ends, NO_ERRORS
 
     def is_declined(self, rows: Array, unfinished: Array) -> Array:
         """Returns which of these rows the declaration must read, as far as that is known before texts are decoded."""
@@ -117,24 +119,18 @@ class SecondLook:
         """Remembers why the record of a row is CORRUPT; see `note_corrupt`."""
         self._corrupt.append((row, *self._appended(error)))
 
-    def add_all_corrupt(self, rows: Array, errors: list[str]) -> None:
-        """Remembers why the records of several rows are CORRUPT; see `note_corrupt`."""
-        encoded = [error.encode() for error in errors]
-        lengths = [*map(len, encoded)]
-        starts = accumulate(lengths, initial=len(self._text))
-        self._corrupt += zip(rows.tolist(), (~start for start in starts), lengths, strict=False)
-        self._text += b"".join(encoded)
+    def add_all_corrupt(self, rows: Array, errors: ErrorTexts) -> None:
+        """Remembers why the records of several rows are CORRUPT, once; see `note_corrupt`."""
+        self._all_corrupt, self._errors = rows, errors
 
     def note_corrupt(self, rows: Array) -> None:
-        """Notes all rows that are CORRUPT, and why. Those rows have no texts, or only empty ones."""
-        if not self._corrupt:
-            return
-        indexes, starts, lengths = np.array(self._corrupt).T
-        rows[KIND, indexes] = CORRUPT
-        rows[PRESENT, indexes] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
-        rows[_NO_TEXTS[:, np.newaxis], indexes] = -1
-        rows[RAW, indexes], rows[RAW + 1, indexes] = rows[BODY, indexes], rows[BODY + 1, indexes]
-        rows[ERROR, indexes], rows[ERROR + 1, indexes] = starts, lengths
+        """Notes all rows that are CORRUPT, and why. Those rows have no texts, or only empty ones. No more texts can be
+        finished afterwards."""
+        if self._corrupt:
+            _note_corrupt(rows, *np.array(self._corrupt).T)
+        if len(self._all_corrupt):
+            starts = np.concatenate(([0], self._errors.ends[:-1]))
+            _note_corrupt(rows, self._all_corrupt, ~(len(self._text) + starts), self._errors.ends - starts)
 
     def keeps(self, row: Array) -> bool:
         """Returns whether the filters keep a row. The scan could not tell if the name of its table was not UTF-8."""
@@ -148,8 +144,13 @@ class SecondLook:
 
     def all_text(self) -> Array:
         """Returns the scan's text, followed by the finished texts. No more texts can be finished afterwards."""
-        self._text += bytes(TEXT_SLACK)
-        return np.frombuffer(self._text, np.uint8)
+        if not len(self._all_corrupt):
+            self._text += bytes(TEXT_SLACK)
+            return np.frombuffer(self._text, np.uint8)
+        begin, end = len(self._text), len(self._text) + len(self._errors.data)
+        text = unused(end + TEXT_SLACK, np.uint8)
+        text[:begin], text[begin:end], text[end:] = self._text, self._errors.data, 0
+        return text
 
     def _transcode_text(self, pair: Array) -> None:
         start, length = pair.tolist()
@@ -176,6 +177,24 @@ class SecondLook:
         if start < 0:
             return bytes(self._text[~start : ~start + length])
         return self._message_batch.buffer[start : start + length].tobytes()
+
+
+def _note_corrupt(rows: Array, indexes: Array, starts: Array, lengths: Array) -> None:
+    """Notes that these rows are CORRUPT, and the texts of their errors."""
+    rows[KIND, indexes] = CORRUPT
+    rows[PRESENT, indexes] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
+    rows[_NO_TEXTS[:, np.newaxis], indexes] = -1
+    rows[RAW, indexes], rows[RAW + 1, indexes] = rows[BODY, indexes], rows[BODY + 1, indexes]
+    rows[ERROR, indexes], rows[ERROR + 1, indexes] = starts, lengths
+
+
+def drop_texts(rows: Array, cells: Array, indexes: Array, count: int) -> None:
+    """Drops all texts of these rows, of the first `count` rows, which are all that the step has noted."""
+    if len(indexes):
+        rows[_NO_TEXTS[:, np.newaxis], indexes] = 0
+        is_dropped = np.zeros(count, np.bool_)
+        is_dropped[indexes] = True
+        drop_cells(rows, cells, is_dropped)
 
 
 def empty_texts(rows: Array, cells: Array, indexes: Array) -> None:

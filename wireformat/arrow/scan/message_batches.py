@@ -31,6 +31,14 @@ class MessageBatch(NamedTuple):
         """One message, by its index in the batch, copied."""
         return self.buffer[self.starts[batch_index] : self.stops[batch_index]].tobytes()
 
+    def positions(self, messages: Array) -> Array:
+        """int64[n]: these messages of the input, as indexes in the batch."""
+        indexes = self.indexes
+        if indexes[-1] - indexes[0] == len(indexes) - 1:
+            return messages - indexes[0]
+        found: Array = np.searchsorted(indexes, messages)
+        return found
+
     def messages(self) -> Iterator[tuple[int, bytes]]:
         """Each message with its index, copied."""
         return ((index, self.message(batch_index)) for batch_index, index in enumerate(self.indexes.tolist()))

@@ -79,9 +79,14 @@ def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     if not utf8:
         return TRANSCODE
     state = np.int64(0)
-    for at in range(start, start + length):
-        state = np.int64(UTF8_STATES[state, data[at]])
-    return 0 if state == 0 else TRANSCODE
+    at, stop = start, start + length
+    while at < stop and state != _NO_TEXT:
+        if state == _START and stop - at >= 8 and read_64(data, at) & _HIGH_BITS == 0:
+            at += 8
+        else:
+            state = np.int64(UTF8_STATES[state, data[at]])
+            at += 1
+    return 0 if state == _START else TRANSCODE
 
 
 @inner

@@ -164,6 +164,24 @@ def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bo
 
 
 @compiled
+def drop_cells(rows: Array, cells: Array, is_dropped: Array) -> None:
+    """Removes the cells of some rows; is_dropped is bool[n], of the first n rows."""
+    for map_index in range(len(MAPS)):
+        begin = to = np.int64(0)
+        for row in range(len(is_dropped)):
+            end = rows[ENDS + map_index, row]
+            if not is_dropped[row]:
+                if to < begin:
+                    for field in range(CELL_FIELDS):
+                        for cell in range(begin, end):
+                            cells[map_index, field, to + cell - begin, 0] = cells[map_index, field, cell, 0]
+                            cells[map_index, field, to + cell - begin, 1] = cells[map_index, field, cell, 1]
+                to += end - begin
+            rows[ENDS + map_index, row] = to
+            begin = end
+
+
+@compiled
 def drop_unwanted(
     buffer: Array,
     rows: Array,

@@ -30,9 +30,13 @@ from .notes import (
     Notes,
 )
 from .primitives import is_ascii_anywhere, same_bytes
+from .text_states import NO_STATES, text_states
 
 JOINED_BYTES = 1 << 18
 """How many bytes of texts are joined: enough to make the calls free, few enough to stay in the cache."""
+
+FIRST_JOINED_BYTES = 1 << 14
+"""How many are joined first, to see whether many are invalid."""
 
 MOST_FOUND = 1 << 15
 """How many pairs are found before their texts are decoded."""
@@ -44,6 +48,9 @@ LONGEST_SHARED, SLOTS = 64, 4096
 """Texts of up to LONGEST_SHARED bytes are decoded once for all pairs that have them, such as the names of columns. A
 slot remembers the last text with its hash."""
 
+MANY_INVALID = 100
+"""After so many invalid texts, others are found before they are joined."""
+
 LEAD = 8
 """Bytes before the joined texts: the last eight bytes of a text are read at once, however short it is."""
 
@@ -52,7 +59,7 @@ NO_ROOM = -1
 
 ROW, ADDRESS, TEXT = range(3)
 """Fields of a found pair. ADDRESS is the index of the pair in the cells, or ~field for a field of the row. TEXT is the
-index of its joined text, or NO_ROOM if the texts of the whole row need more room than there is."""
+index of its joined text, or NO_ROOM if the texts of the whole row need more room than there is, or one is invalid."""
 
 
 @hot
@@ -102,6 +109,7 @@ def _join_texts(
     buffer: Array,
     text: Array,
     known_bytes: Int,
+    states: Array,
     joined: Array,
     starts: Array,
     slots: Array,
@@ -111,6 +119,8 @@ def _join_texts(
 
     text          uint8[k], of the notes, read-only: of the same type as the buffer, so that one code reads both
     known_bytes   length of the text of the dictionary and of relations, which is in UTF-8
+    states        the table of the encoding, if rows with an invalid text are to be found before they are joined, or
+                  NO_STATES; see text_states.py
     joined        uint8[JOINED_BYTES], filled; for starts and slots see `_join`
     found         int32[MOST_FOUND, 3], filled with the pairs of these texts, in the order of their rows
     returns       the row to continue with, the number of joined texts, the number of pairs
@@ -121,7 +131,7 @@ def _join_texts(
         if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
             continue
         texts_before, pairs_before = texts, pairs
-        has_room = True
+        has_room = is_text = True
         for map_index in range(-1, len(MAPS)):  # -1: the fields of the row
             first_field, fields = TABLE_SCHEMA, TIME_TEXT + 1
             cell, cell_end = np.int64(row), np.int64(row) + 1
@@ -150,6 +160,13 @@ def _join_texts(
                         start = ~start
                     if is_ascii_anywhere(data, start, length):
                         continue
+                    if len(states) > 1:
+                        state = np.int64(0)
+                        for at in range(start, start + length):
+                            state = np.int64(states[state, data[at]])
+                        if state != 0:
+                            is_text = False
+                            break
                     index = np.int64(NO_ROOM)
                     if pairs < len(found):
                         index = _join(data, start, length, joined, starts, slots, texts)
@@ -159,7 +176,17 @@ def _join_texts(
                     texts += index == texts
                     found[pairs, ROW], found[pairs, ADDRESS], found[pairs, TEXT] = row, address, index
                     pairs += 1
-        if not has_room:
+                if not (has_room and is_text):
+                    break
+            if not (has_room and is_text):
+                break
+        if not is_text:
+            texts, pairs = texts_before, pairs_before
+            if pairs == len(found):
+                return row, texts, pairs
+            found[pairs, ROW], found[pairs, TEXT] = row, NO_ROOM
+            pairs += 1
+        elif not has_room:
             texts, pairs = texts_before, pairs_before
             if pairs > 0:
                 return row, texts, pairs
@@ -218,6 +245,7 @@ class Transcoder:
         self._starts = np.zeros(MOST_FOUND + 1, np.int64)
         self._slots = np.zeros(SLOTS, np.int32)
         self._found = np.empty((MOST_FOUND, 3), np.int32)
+        self._has_begun, self._invalid = False, 0
 
     def transcode(self, notes: Notes, count: int, buffer: Array, used: int) -> tuple[Array, int]:
         """Transcodes the texts of the rows that need it. Leaves out rows with an invalid text, or with too much text.
@@ -230,6 +258,7 @@ class Transcoder:
         row = 0
         while row < count and used < MOST_TEXT:
             begin = row
+            joined, self._has_begun = self._joined if self._has_begun else self._joined[:FIRST_JOINED_BYTES], True
             row, texts, pairs = _join_texts(
                 rows,
                 begin,
@@ -238,7 +267,8 @@ class Transcoder:
                 buffer,
                 read_only(text[:]),
                 self._known_bytes,
-                self._joined,
+                self._states(),
+                joined,
                 self._starts,
                 self._slots,
                 self._found,
@@ -247,12 +277,20 @@ class Transcoder:
             data, offsets, bad = decode_joined(
                 self._joined[LEAD : self._starts[texts]], ends, self._encoding, self._errors
             )
+            self._invalid += int(np.count_nonzero(bad))
             text = with_room(text, used, len(data) + TEXT_SLACK)
             text[used : used + len(data)] = data
             offsets += used
             used += len(data)
             _note_decoded(rows, begin, row, flat_cells, self._found, pairs, offsets, bad)
         return text, used
+
+    def _states(self) -> Array:
+        """Returns the table of the encoding once many texts were invalid: Python's decoder takes longer for those."""
+        if self._errors != "strict" or self._invalid < MANY_INVALID:
+            return NO_STATES
+        states = text_states(self._encoding)
+        return NO_STATES if states is None else states
 
 
 def with_room(text: Array, used: int, size: int) -> Array:

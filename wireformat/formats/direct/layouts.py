@@ -46,14 +46,14 @@ class ByteLayout(NamedTuple):
     def of(cls, parts: Iterable[Part]) -> ByteLayout:
         """Joins parts."""
         cells = []
-        before = b""
+        before: list[bytes] = []
         for part in parts:
             if isinstance(part, bytes):
-                before += part
+                before.append(part)
             else:
-                cells.append((before, part))
-                before = b""
-        return cls(tuple(cells), before)
+                cells.append((b"".join(before), part))
+                before = []
+        return cls(tuple(cells), b"".join(before))
 
     def write(self, values: tuple[Value, ...]) -> bytes:
         """The bytes of a row change with these values; raises one of REFUSALS."""

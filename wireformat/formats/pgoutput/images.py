@@ -54,12 +54,13 @@ def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, .
         raise EncodeError(f"{side}: names, values and types must have the same length")
     if not is_key and image.names != relation.columns:
         raise EncodeError(f"{side}: its columns are not those of the relation")
+    binary_names = frozenset(binary)
     known = {name: type_name(oid) for name, oid in zip(relation.columns, relation.type_oids, strict=True)}
     if any(known.get(name) != type for name, type in zip(image.names, image.types, strict=True)):
         raise EncodeError(f"{side}: its columns and their types are not those of the relation")
     if not is_key:
         cells = zip(image.names, image.values, strict=True)
-        return {"cells": [{"cell": _cell(side, value, name in binary)} for name, value in cells]}
+        return {"cells": [{"cell": _cell(side, value, name in binary_names)} for name, value in cells]}
     given = dict(zip(image.names, image.values, strict=True))
     if image.names != tuple(name for name in relation.columns if name in given):
         raise EncodeError(f"{side}: its columns are not those of the relation, in their order")
@@ -68,7 +69,7 @@ def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, .
         raise EncodeError(f"{side}: it lacks columns of the key")
     if any(value is None and name not in keys for name, value in given.items()):
         raise EncodeError(f"{side}: NULL in a column outside of the key cannot be said")
-    return {"cells": [{"cell": _cell(side, given.get(name), name in binary)} for name in relation.columns]}
+    return {"cells": [{"cell": _cell(side, given.get(name), name in binary_names)} for name in relation.columns]}
 
 
 def _cell(side: str, value: str | Unchanged | None, is_binary: bool) -> tuple[int, str | bytes | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from ...events import (
@@ -216,6 +217,9 @@ class Relations:
         return other
 
 
+_id_of = attrgetter("relation_id")
+
+
 class _Known:
     """Relations by number, and by name if that is asked for."""
 
@@ -237,7 +241,7 @@ class _Known:
         return {relation_id: self.event(relation_id) for relation_id in self.by_number}
 
     def add(self, relations: Sequence[Relation | RelationMessage]) -> None:
-        self.by_number.update([(relation.relation_id, relation) for relation in relations])
+        self.by_number.update(zip(map(_id_of, relations), relations, strict=True))
         if self._names:
             self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in relations])
 

@@ -82,13 +82,14 @@ class RowLayouts:
             yield from self._image(NEW, event.new, relation, event.binary)
 
     def _image(self, tag: int, image: TupleData, relation: Relation, binary: tuple[str, ...]) -> Iterator[Part]:
-        keys = relation.key_columns if tag == KEY else relation.columns
+        keys = frozenset(relation.key_columns if tag == KEY else relation.columns)
+        names, binary_names = frozenset(image.names), frozenset(binary)
         yield bytes([tag]) + _COUNT.pack(len(relation.columns))
         for name in relation.columns:
-            if name not in image.names:
+            if name not in names:
                 yield _NULL
             else:
-                yield _value_writer(self._encoding, name in binary, may_be_null=name in keys)
+                yield _value_writer(self._encoding, name in binary_names, may_be_null=name in keys)
 
 
 def _probe(image: TupleData | None) -> TupleData | None:

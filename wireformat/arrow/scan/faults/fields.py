@@ -3,20 +3,24 @@
 A walk reads a record as its declaration does, and stops at the same byte. It says nothing of a record that it finds
 nothing wrong with, or that it does not take: the declaration reads those.
 
-    walk(buffer, rows, cells, text, chosen, messages, dictionary, settings, rule, begin, faults, texts) -> None
+    walk(buffer, rows, cells, text, chosen, messages, dictionary, settings, states, rule, begin, faults, texts) -> None
 
     buffer, rows, cells, text   as in ScanArrays
     chosen                      int64[n]: the rows of the records to look at: the scan has declined them, or has noted
                                 them and found a text that is not in the encoding
     messages                    int64[n]: their messages, as indexes in the message batch
     dictionary, settings        as in ScanArrays
-    rule                        which bytes are text; see UTF8_TEXT
+    states, rule                which bytes are text; see TextRule
     begin                       which of them is looked at first
     faults                      int64[FAULT_FIELDS, n], zeros from `begin` on, filled
     texts                       int64[TEXT_FIELDS, m], filled with the texts of which Python says whether they are good
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...arrays import Array, Int
 
 # Fields of a fault: what it is; the byte of the buffer where its field begins, and the byte in the field; what is
 # expected and found, as numbers; how many bytes are shown; row image, cell (0: none, else its index + 1) and field.
@@ -36,8 +40,10 @@ LEFT_TO_DECLARATION = -1
 """If the text is wrong, the declaration reads the record."""
 
 NO_FAULT, BAD_TEXT, SHORT, BAD_LENGTH, BAD_FIELD_TAG, BAD_CELL_TAG, NO_CELL, TRAILING, WRONG_COUNT, UNKNOWN = range(10)
-BAD_KIND = 10
-"""Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation."""
+BAD_KIND, EMPTY = 10, 11
+FAULTS = 12
+"""Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation.
+EMPTY is a message without bytes, which no walk is given."""
 
 FIELDS = (
     *("", "table_schema", "table_name", "tag", "cells", "name", "type_oid", "value", "cell", "relation_id"),
@@ -49,6 +55,15 @@ IN_TYPE, IN_KIND = range(10, len(FIELDS))
 IMAGES = ("", "new", "old")
 IN_NEW, IN_OLD = range(1, len(IMAGES))
 
-UTF8_TEXT, ANY_TEXT, OTHER_TEXT = range(3)
-"""Which bytes are text: UTF-8; all, as wrong ones are replaced; those of another encoding: texts that are not ASCII are
-listed, up to what else is wrong with the record."""
+STATES_TEXT, ANY_TEXT, OTHER_TEXT = range(3)
+"""Which bytes are text: those that a table of states accepts; all, as wrong ones are replaced; those of an encoding
+without such a table: texts that are not ASCII are listed, up to what else is wrong with the record."""
+
+
+class TextRule(NamedTuple):
+    """Which bytes are text."""
+
+    which: Int
+    """STATES_TEXT, ANY_TEXT or OTHER_TEXT"""
+    states: Array
+    """uint8[states, 256]: the next state of a walk over a text; see wireformat/arrow/scan/text_states.py"""

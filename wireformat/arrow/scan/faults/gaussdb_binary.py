@@ -31,6 +31,7 @@ from .fields import (
     SAYS_TABLE,
     SCHEMA,
     TABLE,
+    TextRule,
 )
 from .texts import NO_NULL, STOPPED, begin_record, check_room, check_sized, note_fault
 
@@ -48,12 +49,14 @@ def find_binary_faults(
     messages: Array,
     dictionary: Array,
     settings: Array,
+    states: Array,
     rule: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py."""
+    text_rule = TextRule(rule, states)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -63,7 +66,7 @@ def find_binary_faults(
         if (kind == INSERT or kind == UPDATE or kind == DELETE) and _looks_like_a_row(buffer, start, stop):
             faults[RELATION_ID, index] = -1
             _note_names(buffer, start + 1, stop, faults, index)
-            _walk(buffer, start + 1, stop, rule, faults, texts, index)
+            _walk(buffer, start + 1, stop, text_rule, faults, texts, index)
 
 
 @inner
@@ -105,7 +108,7 @@ def _holds_zero(buffer: Array, start: Int, stop: Int) -> bool:
 
 
 @inner
-def _walk(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int) -> None:
+def _walk(buffer: Array, at: Int, stop: Int, rule: TextRule, faults: Array, texts: Array, index: Int) -> None:
     """Reads a row change, from the byte after the kind on."""
     for field in range(2):
         faults[FIELD, index] = IN_SCHEMA + field
@@ -130,7 +133,7 @@ def _walk(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Ar
 
 
 @inner
-def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int) -> Int:
+def _walk_image(buffer: Array, at: Int, stop: Int, rule: TextRule, faults: Array, texts: Array, index: Int) -> Int:
     """Reads one row image; returns where it ends, or STOPPED."""
     faults[FIELD, index], faults[CELL, index] = IN_CELLS, 0
     cells = check_room(at, stop, 2, faults, index)
@@ -150,7 +153,9 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, tex
             and buffer[name] == QUOTE
             and (
                 not _is_quoted(buffer, name, at)
-                or (rule == ANY_TEXT and not is_ascii(buffer, name, at - name))  # with wrong bytes goes maybe a quote
+                or (
+                    rule.which == ANY_TEXT and not is_ascii(buffer, name, at - name)
+                )  # with wrong bytes goes maybe a quote
             )
         ):
             return np.int64(STOPPED)

@@ -42,6 +42,7 @@ from .fields import (
     TRAILING,
     UNKNOWN,
     WRONG_COUNT,
+    TextRule,
 )
 from .texts import NO_NULL, begin_record, check_room, check_sized, note_fault
 
@@ -66,12 +67,14 @@ def find_pgoutput_faults(
     messages: Array,
     dictionary: Array,
     settings: Array,
+    states: Array,
     rule: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py."""
+    text_rule = TextRule(rule, states)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -91,7 +94,7 @@ def find_pgoutput_faults(
                 faults[SCHEMA + part, index] = dictionary[relation + SCHEMA_ENTRY, part] if relation > 0 else -1
                 faults[TABLE + part, index] = dictionary[relation + TABLE_ENTRY, part] if relation > 0 else -1
             count = np.int64(dictionary[relation + COLUMNS, 0]) if relation > 0 else np.int64(-1)
-            _walk(buffer, image, stop, kind, count, rule, faults, texts, index)
+            _walk(buffer, image, stop, kind, count, text_rule, faults, texts, index)
 
 
 @inner
@@ -104,7 +107,7 @@ def _looks_like_an_image(buffer: Array, at: Int, kind: Int) -> bool:
 
 @inner
 def _walk(
-    buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int, faults: Array, texts: Array, index: Int
+    buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: TextRule, faults: Array, texts: Array, index: Int
 ) -> None:
     """Reads a row change, from its first row image on.
 
@@ -149,7 +152,7 @@ def _note_count(faults: Array, index: Int, image: Int, at: Int, columns: Int, co
 
 @inner
 def _walk_image(
-    buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int
+    buffer: Array, at: Int, stop: Int, rule: TextRule, faults: Array, texts: Array, index: Int
 ) -> tuple[Int, bool]:
     """Reads one row image; returns where it ends, or STOPPED, and whether it has binary values."""
     has_binary = False
@@ -171,7 +174,8 @@ def _walk_image(
         if tag == TEXT_CELL or tag == BINARY_CELL:
             is_binary = tag == BINARY_CELL
             has_binary = has_binary or is_binary
-            at = check_sized(buffer, at, stop, 4, NO_NULL, ANY_TEXT if is_binary else rule, faults, texts, index)
+            cell_rule = TextRule(np.int64(ANY_TEXT), rule.states) if is_binary else rule
+            at = check_sized(buffer, at, stop, 4, NO_NULL, cell_rule, faults, texts, index)
             if at < 0:
                 return at, has_binary
     return at, has_binary

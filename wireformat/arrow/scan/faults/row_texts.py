@@ -51,10 +51,11 @@ from .fields import (
     RELATION_ID,
     SAYS_TABLE,
     SCHEMA,
+    STATES_TEXT,
     TABLE,
-    UTF8_TEXT,
+    TextRule,
 )
-from .texts import begin_record, check_text, is_utf8, note_fault
+from .texts import begin_record, check_text, is_text, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
@@ -93,20 +94,22 @@ def find_json_faults(
     messages: Array,
     dictionary: Array,
     settings: Array,
+    states: Array,
     rule: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py."""
+    text_rule = TextRule(rule, states)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
         row = chosen[index]
         if rows[STATUS, row] != GOOD:
             _check_kind(buffer, rows[BODY, row], rows[BODY, row] + rows[BODY + 1, row], faults, index)
-        elif _note_table(buffer, rows, text, row, True, rule, faults, texts, index):
-            _check_images(buffer, rows, cells, text, row, NEW, OLD, JSON_ORDER, True, rule, faults, texts, index)
+        elif _note_table(buffer, rows, text, row, True, text_rule, faults, texts, index):
+            _check_images(buffer, rows, cells, text, row, NEW, OLD, JSON_ORDER, True, text_rule, faults, texts, index)
 
 
 @compiled
@@ -119,12 +122,14 @@ def find_quoted_faults(
     messages: Array,
     dictionary: Array,
     settings: Array,
+    states: Array,
     rule: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py; of TEXT whose tables are quoted where needed."""
+    text_rule = TextRule(rule, states)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -134,9 +139,9 @@ def find_quoted_faults(
         if (
             rows[STATUS, row] == GOOD
             and names_end(buffer, table, stop, COLON) - table <= MOST_TABLE_BYTES
-            and _note_table(buffer, rows, text, row, False, rule, faults, texts, index)
+            and _note_table(buffer, rows, text, row, False, text_rule, faults, texts, index)
         ):
-            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, rule, faults, texts, index)
+            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, text_rule, faults, texts, index)
 
 
 @compiled
@@ -149,12 +154,14 @@ def find_unquoted_faults(
     messages: Array,
     dictionary: Array,
     settings: Array,
+    states: Array,
     rule: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py; of TEXT whose tables are never quoted. Records with another mark are not taken."""
+    text_rule = TextRule(rule, states)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -164,9 +171,9 @@ def find_unquoted_faults(
         if (
             rows[STATUS, row] == GOOD
             and _is_a_clear_table(buffer, rows, row, table, stop)
-            and _note_table(buffer, rows, text, row, False, rule, faults, texts, index)
+            and _note_table(buffer, rows, text, row, False, text_rule, faults, texts, index)
         ):
-            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, rule, faults, texts, index)
+            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, text_rule, faults, texts, index)
 
 
 @inner
@@ -198,7 +205,15 @@ def _begins_with(buffer: Array, at: Int, stop: Int, token: Array) -> bool:
 
 @inner
 def _note_table(
-    buffer: Array, rows: Array, text: Array, row: Int, is_json: bool, rule: Int, faults: Array, texts: Array, index: Int
+    buffer: Array,
+    rows: Array,
+    text: Array,
+    row: Int,
+    is_json: bool,
+    rule: TextRule,
+    faults: Array,
+    texts: Array,
+    index: Int,
 ) -> bool:
     """Notes the table of a noted row; returns False if a name is no text."""
     faults[SCHEMA + 1, index] = faults[TABLE + 1, index] = faults[RELATION_ID, index] = -1
@@ -305,7 +320,7 @@ def _check_images(
     second: Int,
     order: Array,
     is_json: bool,
-    rule: Int,
+    rule: TextRule,
     faults: Array,
     texts: Array,
     index: Int,
@@ -325,7 +340,7 @@ def _check_image(
     map_index: Int,
     order: Array,
     is_json: bool,
-    rule: Int,
+    rule: TextRule,
     faults: Array,
     texts: Array,
     index: Int,
@@ -342,7 +357,9 @@ def _check_image(
             faults[FIELD, index] = FIELD_OF[field]
             at, inside = start, np.int64(0)
             if start < 0:
-                if is_ascii(text, ~start, length) or (rule == UTF8_TEXT and is_utf8(text, ~start, length)):
+                if is_ascii(text, ~start, length) or (
+                    rule.which == STATES_TEXT and is_text(text, ~start, length, rule.states)
+                ):
                     continue
                 at = _json_place(buffer, rows, row, map_index, field, cell - begin) if is_json else np.int64(-1)
                 inside = np.int64(LEFT_TO_DECLARATION) if at < 0 else np.int64(field != TYPE)

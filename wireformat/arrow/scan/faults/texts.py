@@ -6,7 +6,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ..primitives import UTF8_STATES, is_ascii_anywhere, read_16, read_32
+from ..primitives import is_ascii_anywhere, read_16, read_32
 from .fields import (
     ANY_TEXT,
     AT,
@@ -34,13 +34,11 @@ from .fields import (
     TEXT_IMAGE,
     TEXT_INSIDE,
     TEXT_SAYS_TABLE,
+    TextRule,
 )
 
 STOPPED = -1
 """In place of where a field ends: the walk is over. Either a fault is noted, or the declaration reads the record."""
-
-NO_TEXT = len(UTF8_STATES) - 1
-"""The last state of a walk over UTF-8: these bytes are none."""
 
 NO_NULL = -1
 """Of texts that cannot be NULL."""
@@ -83,17 +81,17 @@ def list_text(start: Int, length: Int, at: Int, inside: Int, faults: Array, text
 
 
 @inner
-def is_utf8(data: Array, start: Int, length: Int) -> bool:
-    """Whether a text is UTF-8."""
+def is_text(data: Array, start: Int, length: Int, states: Array) -> bool:
+    """Whether a text is one by a table of states."""
     state = np.int64(0)
     for byte in range(start, start + length):
-        state = np.int64(UTF8_STATES[state, data[byte]])
+        state = np.int64(states[state, data[byte]])
     return state == 0
 
 
 @inner
 def check_text(
-    data: Array, pair: Int, length: Int, at: Int, inside: Int, rule: Int, faults: Array, texts: Array, index: Int
+    data: Array, pair: Int, length: Int, at: Int, inside: Int, rule: TextRule, faults: Array, texts: Array, index: Int
 ) -> bool:
     """Whether a text is good, as Python's strict decoder says it, or is listed; else it is noted what is wrong.
 
@@ -102,18 +100,19 @@ def check_text(
     at, inside   where its field begins, and how many bytes of that come before it; inside may be LEFT_TO_DECLARATION
     """
     start = pair if pair >= 0 else ~pair
-    if rule == ANY_TEXT or length <= 0 or is_ascii_anywhere(data, start, length):
+    if rule.which == ANY_TEXT or length <= 0 or is_ascii_anywhere(data, start, length):
         return True
-    if rule == OTHER_TEXT:
+    if rule.which == OTHER_TEXT:
         list_text(pair, length, at, inside, faults, texts, index)
         return True
+    no_text = len(rule.states) - 1
     state = np.int64(0)
     begin = start  # of the character that is not complete
     for byte in range(start, start + length):
         if state == 0:
             begin = byte
-        state = np.int64(UTF8_STATES[state, data[byte]])
-        if state == NO_TEXT:
+        state = np.int64(rule.states[state, data[byte]])
+        if state == no_text:
             _note_bad_text(faults, index, at, inside, begin - start, max(byte - begin, 1))
             return False
     if state != 0:
@@ -138,7 +137,7 @@ def check_room(at: Int, stop: Int, size: Int, faults: Array, index: Int) -> Int:
 
 @inner
 def check_sized(
-    buffer: Array, at: Int, stop: Int, size: Int, null: Int, rule: Int, faults: Array, texts: Array, index: Int
+    buffer: Array, at: Int, stop: Int, size: Int, null: Int, rule: TextRule, faults: Array, texts: Array, index: Int
 ) -> Int:
     """Returns where a text ends that follows its length, or STOPPED.
 

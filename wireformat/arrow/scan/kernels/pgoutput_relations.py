@@ -224,9 +224,9 @@ class _Walk:
         most = slice(message, message + MOST_AT_ONCE)
         for start, stop in zip(message_batch.starts[most].tolist(), message_batch.stops[most].tolist(), strict=True):
             record = buffer[start:stop].tobytes()
-            if record and record[0] == ENVELOPE:
+            if record[:1] == ENVELOPE_TAG:
                 record = record[ENVELOPE_BYTES:]
-            if not record or record[0] != RELATION_TAG or len(record) > MOST_KEPT:
+            if record[:1] != RELATION_TAG_BYTE or len(record) > MOST_KEPT:
                 break
             records.append(record)
         relations = read_messages(records, HEAD_BYTES, self._options.encoding, self._options.encoding_errors)

@@ -146,14 +146,14 @@ def learn(
     rows, dictionary, cursor = arrays.rows, arrays.dictionary, arrays.cursor
     if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
         return first
+    if not _are_names_final(arrays, row, map_index, begin):
+        return first
     if not _has_room(arrays, row, map_index, begin, head_end - head + tail_end - tail):
         cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
         return first
     relation = cursor[NEXT_ENTRY]
     count = rows[ENDS + map_index, row] - begin
     used = _keep_names(arrays, row, map_index, begin)
-    if not _are_names_final(arrays, count):
-        return first
     used = _keep(arrays, relation + HEAD, head, head_end - head, used)
     used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
     for column in range(count):
@@ -214,24 +214,30 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> Int
 
 
 @inner
-def _are_names_final(arrays: ScanArrays, count: Int) -> bool:
-    """Whether the names that `_keep_names` has kept, of so many columns, are texts that need no transcoding.
-
-    Each is checked by itself: two names that are no UTF-8 may be UTF-8 if they are joined.
-    """
-    text, dictionary, relation = arrays.text, arrays.dictionary, arrays.cursor[NEXT_ENTRY]
-    for column in range(-1, count):  # -1: schema and table, whose entries follow each other as name and type do
-        first = relation + SCHEMA if column < 0 else relation + CELLS + CELL_ENTRIES * column
-        for entry in range(first, first + 2):
-            begin, length = ~np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
-            is_ascii = True
-            for at in range(begin, begin + length):
-                if text[at] == 0:
-                    return False  # where an identifier seems to hold a zero byte, a length lied
-                is_ascii = is_ascii and text[at] < 0x80
-            if not is_ascii and transcode_flag(text, begin, length, arrays.settings[UTF8] == 1) != 0:
+def _are_names_final(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> bool:
+    """Whether the names of a row's table and of its columns, and their types, are texts that need no transcoding."""
+    rows, image = arrays.rows, arrays.cells[map_index]
+    for field in (TABLE_SCHEMA, TABLE_NAME):
+        if not _is_final(arrays, rows[field, row], rows[field + 1, row]):
+            return False
+    for field in (NAME, TYPE):
+        for cell in range(begin, rows[ENDS + map_index, row]):
+            if not _is_final(arrays, np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1])):
                 return False
     return True
+
+
+@inner
+def _is_final(arrays: ScanArrays, start: Int, length: Int) -> bool:
+    """Whether a noted text needs no transcoding."""
+    data = arrays.buffer if start >= 0 else arrays.text
+    begin = start if start >= 0 else ~start
+    is_ascii = True
+    for at in range(begin, begin + length):
+        if data[at] == 0:
+            return False  # where an identifier seems to hold a zero byte, a length lied
+        is_ascii = is_ascii and data[at] < 0x80
+    return is_ascii or transcode_flag(data, begin, length, arrays.settings[UTF8] == 1) == 0
 
 
 @inner
