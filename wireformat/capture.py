@@ -26,7 +26,7 @@ from .options.table_names import one_table
 from .printable import printable
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
 from .sources.identities import Definition, IdentifiedRows
-from .sources.resumption import going_on
+from .sources.resumption import going_on, naming_overlaps
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
 
@@ -327,7 +327,7 @@ class Capture(CaptureTables):
             lake = options.opened(folder, self._name)
             self._check_repeatable("this call reads it twice")
             capture = copy(self)
-            position = going_on(self._after, lake.position, self._name)
+            position = going_on(self._after, lake.position, self._name, self._controls)
             if position is not self._after:
                 capture._after, capture._position = position, position
                 capture._forget_lists()
@@ -337,7 +337,8 @@ class Capture(CaptureTables):
             if options.rejects is not None:
                 capture._options = replace(self._options, mode="PERMISSIVE")
             stream = capture.stream_of(filtered, self._options.mode)
-            written, self._position = write_lake(lake, stream, filtered, options)
+            with naming_overlaps(self._after, lake.position, capture._controls):
+                written, self._position = write_lake(lake, stream, filtered, options)
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:

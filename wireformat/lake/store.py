@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from ..errors import LakeConflict, OptionError
 from ..extras import needs
 from ..options.checks import shown
+from ..options.local_paths import in_home
 
 HIDDEN = ".wireformat-"
 """Files whose names begin so are not finished. Readers of folders skip names that begin with a dot."""
@@ -74,7 +75,7 @@ class Store:
             except (pa.ArrowInvalid, OSError) as error:
                 raise OptionError(f"option folder: {error}; pass filesystem or storage_options") from None
             return cls(found, path, text, None, durable)
-        path = str(Path(text).absolute())
+        path = str(Path(in_home(text)).absolute())
         if Path(path).is_file():
             raise OptionError(f"option folder: {text} is a file; expected a folder, which need not be there yet")
         return cls(pafs.LocalFileSystem(), path, path, None, durable)
