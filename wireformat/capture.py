@@ -323,8 +323,7 @@ class Capture(CaptureTables):
         from .lake.write import write_lake
 
         filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
-        with options.store(folder).locked():
-            lake = options.opened(folder, self._name)
+        with options.locked(folder, self._name) as lake:
             self._check_repeatable("this call reads it twice")
             capture = copy(self)
             position = going_on(self._after, lake.position, self._name, self._controls)
@@ -368,8 +367,7 @@ class Capture(CaptureTables):
         self._listed = listed
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
-        with plan.options.store(plan.folder).locked(waits=True):  # for another attempt of this task
-            lake = plan.options.opened(plan.folder, self._name)
+        with plan.options.locked(plan.folder, self._name, waits=True) as lake:  # for another attempt of this task
             if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
                 return RESULT.empty_table()  # a task that was retried: the first attempt has committed
             self._known_versions = lake.known_versions()

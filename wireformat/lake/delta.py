@@ -39,6 +39,8 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 _MOST = (1 << 63) - 1
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|↳")
+
 
 class KeptTable(NamedTuple):
     """A table after a write of this process; see DeltaFolder.
@@ -149,8 +151,13 @@ class DeltaFolder:
 
         try:
             yield
-        except DeltaError as error:
-            reason = str(error).partition("\n")[0]  # without the stack of its threads
+        except (DeltaError, OSError) as error:
+            if isinstance(error, DeltaError):
+                reason = str(error).partition("\n")[0]  # without the stack of its threads
+            elif isinstance(error, LakeError) or error.errno is not None:
+                raise
+            else:  # of its own, in lines with colours
+                reason = ": ".join(line.strip() for line in _COLOURS.sub("", str(error)).split("\n") if line.strip())
             raise LakeError(
                 f"expected that deltalake reads and writes the Delta table in {self._store.path(self._folder)}, got "
                 f"its error {reason!r}; commits before it stay: mend the cause and repeat the write"

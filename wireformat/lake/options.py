@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -142,7 +143,17 @@ class LakeOptions:
 
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
-        return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
+        return self._lake(self.store(folder), stream)
+
+    @contextmanager
+    def locked(self, folder: Any, stream: str, *, waits: bool = False) -> Iterator[Lake]:
+        """Yields what `opened` returns, and keeps other writes out of it; see `Store.locked`."""
+        store = self.store(folder)
+        with store.locked(waits=waits):
+            yield self._lake(store, stream)
+
+    def _lake(self, store: Store, stream: str) -> Lake:
+        return Lake(store, self.format, self.state, self.partition_by, self.patterns, stream)
 
     def check_lake(self, folder: Any, stream: str) -> None:
         """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""
