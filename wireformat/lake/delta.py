@@ -34,6 +34,9 @@ _RELATION_ID = f"{_APPLICATION}relation_id"
 POSITION = f"{_APPLICATION}position"
 """Key of a commit's metadata: the position, as JSON."""
 
+_TRANSACTIONS = f"{_APPLICATION}app_transactions"
+"""Key of a commit's metadata: how many application transactions it has. deltalake writes them last."""
+
 _COMMIT = re.compile(r"\d{20}\.json")
 _LAST_CHECKPOINT = "_last_checkpoint"
 
@@ -293,6 +296,10 @@ def _is_whole(store: Store, folder: str, version: int) -> bool:
         actions = [json.loads(line) for line in (store.read(_commit_path(folder, version)) or b"").splitlines()]
     except ValueError:
         return False
+    about: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    expected = int(about[_TRANSACTIONS]) if _TRANSACTIONS in about else int(POSITION in about)  # of an earlier release
+    if sum("txn" in action for action in actions) < expected:
+        return False  # cut at the end of a line, which deltalake takes for the end of the commit
     added = [action["add"] for action in actions if "add" in action]
     own = [add for add in added if not add["path"].startswith("/") and "://" not in add["path"]]
     return bool(actions) and all(store.size(f"{folder}/{unquote(add['path'])}") == add["size"] for add in own)
@@ -307,7 +314,7 @@ def commit_properties(position: CapturePosition, relation_id: int | None) -> Com
     if relation_id is not None:
         versions[_RELATION_ID] = relation_id
     return CommitProperties(
-        custom_metadata={POSITION: position.to_json()},
+        custom_metadata={POSITION: position.to_json(), _TRANSACTIONS: str(len(versions))},
         app_transactions=[Transaction(name, version) for name, version in versions.items()],
     )
 
