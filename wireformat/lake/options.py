@@ -76,6 +76,7 @@ class LakeOptions:
 
     patterns   of the tables, as `canonical_patterns` returns them
     is_batch   whether a stream that goes on is written batch by batch: a mapping may name tables that come later
+    publications   of the slot that is read; None if there is none
     """
 
     format: str
@@ -89,6 +90,7 @@ class LakeOptions:
     filesystem: Any
     storage_options: Mapping[str, str] | None
     is_batch: bool = False
+    publications: list[str] | None = None
 
     @classmethod
     def check(
@@ -106,6 +108,7 @@ class LakeOptions:
         mode: str,
         durable: bool = False,
         is_batch: bool = False,
+        publications: list[str] | None = None,
     ) -> LakeOptions:
         """Returns the options as users give them, but `tables` as ReadOptions has them."""
         state = one_of("state", state, TABLE_STATES)
@@ -135,6 +138,7 @@ class LakeOptions:
             filesystem,
             storage_options,
             is_batch,
+            publications,
         )
 
     def store(self, folder: Any) -> Store:
@@ -153,7 +157,10 @@ class LakeOptions:
             yield self._lake(store, stream)
 
     def _lake(self, store: Store, stream: str) -> Lake:
-        return Lake(store, self.format, self.state, self.partition_by, self.patterns, stream)
+        lake = Lake(store, self.format, self.state, self.partition_by, self.patterns, stream)
+        if self.publications is not None:
+            lake.manifest.publications = self.publications
+        return lake
 
     def check_lake(self, folder: Any, stream: str) -> None:
         """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""

@@ -35,6 +35,7 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
             f"{idle[0]['setting']} {idle[0]['unit']}: a slot that is not read for so long is lost",
             "set it to more than the longest time for which the stream may be stopped",
         )
+    yield from _other_publications(wanted)
     for name in wanted.publications:
         rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
         if not rows:
@@ -47,6 +48,20 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
             continue
         yield from _tables(connection, name, rows[0], wanted)
     yield from _named(connection, wanted)
+
+
+def _other_publications(wanted: Wanted) -> Iterator[Finding]:
+    """Yields a warning if a stream goes on with other publications: nothing says what it lacks then."""
+    earlier = wanted.earlier_publications
+    if earlier and {*earlier} != {*wanted.publications}:
+        before, now = (", ".join(sorted(names)) for names in (earlier, wanted.publications))
+        yield Finding(
+            "warning",
+            "publication",
+            f"the {wanted.keeper.noun} was written with {before}, and goes on with {now}: of tables that only one of "
+            "them publishes, it lacks changes and rows",
+            f"pass {before} again, or {wanted.keeper.anew}",
+        )
 
 
 def _named(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
