@@ -279,6 +279,7 @@ class CaptureReading:
                             yield HandedRows(last, None)
                         last = rows
                     yield HandedRows(last, _position(transactions, resumption, relations, after))
+                resumption.finish()
             except OrderError as error:
                 add_hint(error, resumption.hint())
                 raise

@@ -88,6 +88,8 @@ def plan_stream(
         for number in numbers:
             resumption.take_controls(controls_of(chunks[number].items))
     planned = plan_chunks((chunks[number].items for number in numbers), machine)
+    if planned.error is None:
+        resumption.finish()
     plans = {
         number: plan._replace(messages=chunks[number].messages)
         for number, plan in zip(numbers, planned.plans, strict=True)

@@ -57,6 +57,9 @@ class Resumption:
         self._streamed = {one.xid: one for one in open if one.stage in ("block", "streamed")}
         self._prepared = {one.gid: one for one in open if one.stage == "prepared"}
         self._prepared_ids = {(one.gid, one.xid) for one in self._prepared.values()}
+        self._ended_before: dict[int | None, dict[str, Any]] = {}
+        """The STREAM_PREPARE of streamed transactions whose blocks have not come: of an earlier attempt, which was
+        rolled back before the position, if the blocks come later."""
 
     @property
     def unseen(self) -> tuple[OpenTransaction, ...]:
@@ -82,6 +85,16 @@ class Resumption:
                     detail["first_segment"] = "false"
                 self._look({**fields, "detail": detail, "message": None, "record": None})
 
+    def finish(self) -> None:
+        """Raises OrderError if the input has ended without the blocks of a transaction that it ends."""
+        for row in self._ended_before.values():
+            self._check_blocks(row)
+
+    def _check_blocks(self, row: dict[str, Any]) -> None:
+        if _xid_of(row) in self._streamed:
+            ids = f"xid {_xid_of(row)} gid {dict(row['detail'] or ()).get('gid')!r}"
+            raise self._wrong("the blocks of this transaction before its end", f"STREAM_PREPARE {ids}", row, _HINT)
+
     def hint(self) -> str | None:
         """Returns what an OrderError of this input should add."""
         if not self.unseen:
@@ -90,8 +103,14 @@ class Resumption:
 
     def _look(self, row: dict[str, Any]) -> None:
         kind, detail = row["kind"], dict(row["detail"] or ())
-        xid = None if row["xid"] is None else unsigned(row["xid"])
+        xid = _xid_of(row)
         gid = detail.get("gid")
+        if kind == "STREAM_PREPARE" and xid in self._streamed and not self._is_covered(row):
+            self._ended_before[xid] = row
+        if kind == "COMMIT_PREPARED" and not self._is_covered(row):
+            for before in self._ended_before.values():
+                if dict(before["detail"] or ()).get("gid") == gid:
+                    self._check_blocks(before)
         if kind == "STREAM_START":
             if detail.get("first_segment") != "false":  # else of an earlier attempt, or the first block is missing
                 self._streamed.pop(xid, None)
@@ -129,16 +148,23 @@ class Resumption:
         return self._delivered is not None and self._delivered.covers(*_numbers(row))
 
     def _error(self, open: OpenTransaction, got: str, row: dict[str, Any]) -> OrderError:
+        return self._wrong(f"the beginning of the {open}, which was open at the position", got, row, _HINT)
+
+    def _wrong(self, expected: str, got: str, row: dict[str, Any], hint: str | None) -> OrderError:
         return OrderError(
-            f"the beginning of the {open}, which was open at the position",
+            expected,
             got,
             format=None if self._after is None else self._after.format,
             message=row["message"],
             record=row["record"],
             state="after a position",
             open="",
-            hint=_HINT,
+            hint=hint,
         )
+
+
+def _xid_of(row: dict[str, Any]) -> int | None:
+    return None if row["xid"] is None else unsigned(row["xid"])
 
 
 def _is_earlier(lsn: int | None, csn: int | None, open: OpenTransaction) -> bool:
