@@ -239,7 +239,7 @@ class DeltaFolder:
 
         now = int(time.time() * 1000)
         actions: list[Any] = [
-            AddAction(file.path.rpartition("/")[2], file.size, file.partition, now, True, file.statistics)
+            AddAction(file.path[len(self._folder) + 1 :], file.size, file.partition, now, True, file.statistics)
             for file in files
         ]
         plain = Schema.from_arrow(schema)
