@@ -281,6 +281,7 @@ class Capture(CaptureAnswers):
         from wireformat.lake.result import RESULT
 
         from .chunks.lakes import StreamLakes, log_written
+        from .chunks.light_pass import LightPass
 
         self._messages.positions.check_result(RESULT.names)
         options = LakeOptions.check(
@@ -298,9 +299,11 @@ class Capture(CaptureAnswers):
         mode = str(self._options["mode"])
         order = arrow_types(StructType([*self._messages.positions.order_by]))
         lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after, mode, order)
+        permissive = {**self._options, "mode": "PERMISSIVE"}
+        lakes.find_starts(lambda after: LightPass(self._messages, self._format, permissive, after))
         after, reads = {**self._after, **lakes.after}, self._options
         if rejects is not None:
-            reads = {**self._options, "mode": "PERMISSIVE"}
+            reads = permissive
         capture = self
         if after != self._after or rejects is not None:
             capture = Capture(self._messages, self._format, reads, after, rejects is not None)

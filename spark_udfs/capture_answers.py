@@ -62,7 +62,7 @@ class CaptureAnswers:
         planned = self._light.planned
         oldest = {key: plan.oldest_open for key, plan in planned.items()}
         relations = self._relations_in({chunk for chunk in oldest.values() if chunk is not None})
-        found = dict(self._after)
+        found = {key: after._replace(relations_of_input=None) for key, after in self._after.items()}
         for key, plan in planned.items():
             changes = self._light.reading.relation_changes.get(key, ())
             reached = plan.position(self._format, changes, relations.get((oldest[key], key)))

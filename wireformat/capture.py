@@ -26,7 +26,7 @@ from .options.table_names import one_table
 from .printable import printable
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
 from .sources.identities import Definition, IdentifiedRows
-from .sources.resumption import going_on
+from .sources.resumption import going_on, naming_overlaps
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
 
@@ -323,11 +323,10 @@ class Capture(CaptureTables):
         from .lake.write import write_lake
 
         filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
-        with options.store(folder).locked():
-            lake = options.opened(folder, self._name)
+        with options.locked(folder, self._name) as lake:
             self._check_repeatable("this call reads it twice")
             capture = copy(self)
-            position = going_on(self._after, lake.position, self._name)
+            position = going_on(self._after, lake.position, self._name, self._controls)
             if position is not self._after:
                 capture._after, capture._position = position, position
                 capture._forget_lists()
@@ -337,7 +336,8 @@ class Capture(CaptureTables):
             if options.rejects is not None:
                 capture._options = replace(self._options, mode="PERMISSIVE")
             stream = capture.stream_of(filtered, self._options.mode)
-            written, self._position = write_lake(lake, stream, filtered, options)
+            with naming_overlaps(self._after, lake.position, capture._controls):
+                written, self._position = write_lake(lake, stream, filtered, options)
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
@@ -367,8 +367,7 @@ class Capture(CaptureTables):
         self._listed = listed
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
-        with plan.options.store(plan.folder).locked(waits=True):  # for another attempt of this task
-            lake = plan.options.opened(plan.folder, self._name)
+        with plan.options.locked(plan.folder, self._name, waits=True) as lake:  # for another attempt of this task
             if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
                 return RESULT.empty_table()  # a task that was retried: the first attempt has committed
             self._known_versions = lake.known_versions()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -27,10 +28,11 @@ from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.handed_rows import HandedRows, non_transactional_messages
-from .sources.resumption import KnownRelations, Resumption
+from .sources.resumption import KnownRelations, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition, SlotPosition
+from .stream.controls import CONTROL_KINDS, Control
 from .stream.judged import wrong_format
 from .stream.reader import BEFORE_ALL, Located
 from .stream.records_before import NOTHING_BEFORE
@@ -200,12 +202,12 @@ class CaptureReading:
 
     def _relations(self) -> Relations | None:
         """Returns the relations of pgoutput before the first message."""
-        if self._after is None or not self._after.relations:
+        if self._after is None or not self._after.first_relations:
             return None
-        return KnownRelations(self._after.relations).copy()
+        return KnownRelations(self._after.first_relations).copy()
 
     def _known(self) -> KnownRelations:
-        return KnownRelations(() if self._after is None else self._after.relations)
+        return KnownRelations(() if self._after is None else self._after.first_relations)
 
     def _transactions(self, steps_over: bool) -> Transactions:
         """Returns the transactions before the first message."""
@@ -227,9 +229,17 @@ class CaptureReading:
         """Yields rows of transactions that are committed after the last message."""
         return iter(())
 
+    def _controls(self) -> Iterator[Control]:
+        """Yields control records. Other records are not checked, and how far this reading comes does not matter."""
+        options = replace(self._options.filtered(kinds=CONTROL_KINDS), mode="PERMISSIVE")
+        decoder = self._make_decoder(options, None)
+        for source in self._sources:
+            for given in source.read():
+                yield from controls_in(decoder.batches(given, self._schema))
+
     def _known_relations(self) -> Iterator[pa.RecordBatch]:
         """Yields the relations of the position, as rows before the first message."""
-        known = () if self._after is None else self._after.relations
+        known = () if self._after is None else self._after.first_relations
         located = [Located(BEFORE_ALL, record, relation) for record, relation in enumerate(known)]
         return build(located, self._schema, 0) if located else iter(())
 
@@ -269,6 +279,7 @@ class CaptureReading:
                             yield HandedRows(last, None)
                         last = rows
                     yield HandedRows(last, _position(transactions, resumption, relations, after))
+                resumption.finish()
             except OrderError as error:
                 add_hint(error, resumption.hint())
                 raise
@@ -324,7 +335,7 @@ def _position(
              before it: what was open and known there, in the middle, is not what is open and known at the position
     """
     if transactions.is_behind(stream.delivered):
-        return stream
+        return stream._replace(relations_of_input=None)
     described = transactions.describe_open()
     messages = [message for _, message in described if message is not None]
     open = (*(one for one, _ in described), *resumption.unseen)

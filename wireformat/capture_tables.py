@@ -299,4 +299,4 @@ class CaptureTables(CaptureReading):
 
     def _identities(self) -> Identities:
         """Returns the replica identities before the first message."""
-        return Identities(() if self._after is None else self._after.relations)
+        return Identities(() if self._after is None else self._after.first_relations)

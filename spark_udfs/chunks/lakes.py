@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,11 @@ from wireformat.lake.names import folder_of
 from wireformat.lake.options import LakeOptions, check_named_tables
 from wireformat.lake.result import result, with_open_changes
 from wireformat.options import ReadOptions
+from wireformat.options.local_paths import in_home
 from wireformat.options.table_names import written
-from wireformat.sources.resumption import going_on
+from wireformat.sources.resumption import begins_before, going_on
 from wireformat.stream.capture_position import CapturePosition
+from wireformat.stream.chunk_plan import controls_of
 
 from .groups import stream_key
 from .light_pass import LightPass
@@ -86,6 +89,21 @@ class StreamLakes:
     def after(self) -> dict[str, CapturePosition]:
         """The positions after which the streams go on."""
         return {key: one.after for key, one in self._lakes.items() if one.after is not None}
+
+    def find_starts(self, pass_after: Callable[[dict[str, CapturePosition]], LightPass]) -> None:
+        """Finds out which streams begin where their lakes end, though an earlier position was given.
+
+        pass_after   returns a light pass over the streams after positions that skips what cannot be read. It is needed
+                     only if tables have been described since then
+        """
+        after = self.after
+        if all(position.relations_of_input is None for position in after.values()):
+            return
+        summaries = pass_after(after).summaries
+        for key, position in after.items():
+            items = (summary.items for summary in summaries.get(key, {}).values())
+            if not begins_before(position, chain.from_iterable(map(controls_of, items))):
+                self._lakes[key] = replace(self._lakes[key], after=position._replace(relations_of_input=None))
 
     def writes(self, light: LightPass, tables: Sequence[str] | None) -> dict[str, Write]:
         """Returns what the workers need to write each stream.
@@ -153,7 +171,7 @@ def _absolute(folder: Any, options: LakeOptions) -> Any:
     if options.filesystem is not None or not isinstance(folder, (str, os.PathLike)):
         return folder
     text = os.fspath(folder)
-    return str(Path(text).absolute()) if text and "://" not in text else folder
+    return str(Path(in_home(text)).absolute()) if text and "://" not in text else folder
 
 
 def _below(folder: Any, stream: tuple[Any, ...]) -> Any:

@@ -152,7 +152,7 @@ class LightPass:
                 relation_changes(
                     [(reading.rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
                     options,
-                    self._after[stream].relations if stream in self._after else (),
+                    self._after[stream].first_relations if stream in self._after else (),
                 )
             )
             for stream in {*parts, *self._after}
@@ -291,7 +291,7 @@ class LightPass:
         from wireformat.chunks.summary import observed_before
 
         after = self._after.get(stream)
-        for one in () if after is None else observed_before(after.relations, self._format):
+        for one in () if after is None else observed_before(after.first_relations, self._format):
             before_all = {**dict.fromkeys(order), "record": one.first["record"]}
             yield None, one._replace(first=before_all, last=before_all)
         for chunk, summary in self.summaries.get(stream, {}).items():

@@ -57,7 +57,7 @@ class StreamPlan:
         """
         self.check()
         if self.after is not None and self.planned.machine.is_behind(self.after.delivered):
-            return self.after  # the messages only repeat what comes before it
+            return self.after._replace(relations_of_input=None)  # the messages only repeat what comes before it
         if relations is None:
             relations = relations_after(changes).newest
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
@@ -88,6 +88,8 @@ def plan_stream(
         for number in numbers:
             resumption.take_controls(controls_of(chunks[number].items))
     planned = plan_chunks((chunks[number].items for number in numbers), machine)
+    if planned.error is None:
+        resumption.finish()
     plans = {
         number: plan._replace(messages=chunks[number].messages)
         for number, plan in zip(numbers, planned.plans, strict=True)

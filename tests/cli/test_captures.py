@@ -18,6 +18,7 @@ from wireformat.cli.options import parse_columns
 
 from ..lake.histories import messages_of, transactions
 from ..lake.reading import read, values
+from ..lake.test_repeated_parts import parts_of_an_altered_table
 from ..test_documentation import ROOT
 from .commands import run
 
@@ -119,6 +120,18 @@ def test_advice_is_in_the_words_of_the_command(folder: Path) -> None:
     result = run("latest", folder, "public.orders")
     assert result.exit_code == 2
     assert "name the key columns with --keys" in result.stderr
+
+
+def test_advice_about_a_lake_is_in_the_words_of_the_command(tmp_path: Path) -> None:
+    for number, part in enumerate(parts_of_an_altered_table()):
+        pq.write_table(pa.table({"value": part}), tmp_path / f"{number}.parquet")
+    for number in (0, 1):
+        assert run("write", "-f", "pgoutput", tmp_path / f"{number}.parquet", "--to", tmp_path / "lake").exit_code == 0
+    again = run("write", "-f", "pgoutput", tmp_path / "1.parquet", "--to", tmp_path / "lake")
+    assert "the lake has the first transactions of this input already: pass messages that begin" in again.stderr
+    write = ("write", "-f", "pgoutput", tmp_path / "0.parquet", "--to", tmp_path / "latest", "--state", "latest")
+    assert run(*write).exit_code == 0
+    assert "use --format delta" in run(*write).stderr
 
 
 def test_a_stream_without_positions_goes_on_with_the_option_that_the_error_names(tmp_path: Path) -> None:

@@ -148,3 +148,14 @@ def test_a_column_whose_name_is_that_of_the_partition_in_other_case(format: str,
     if format == "parquet":
         sql = f"SELECT Commit_Date_2, commit_date::text FROM '{tmp_path}/a/t/*/*.parquet'"
         assert duckdb.sql(sql).fetchall() == [("a", "2026-11-22")]
+
+
+def test_a_long_text_is_no_name_of_a_folder(tmp_path: Path) -> None:
+    """A Delta table has it in its log."""
+    messages = inserts_of_types(("x" * 300, "text"))
+    with pytest.raises(wf.BadRows, match="at most 255 characters") as error:
+        wf.Capture(messages, "gaussdb-binary").write(tmp_path / "parquet", partition_by="v")
+    assert "xxx" not in str(error.value)
+    assert not (tmp_path / "parquet").exists()
+    wf.Capture(messages, "gaussdb-binary").write(tmp_path / "delta", format="delta", partition_by="v")
+    assert read(tmp_path / "delta", ("a", "t"))["v"].to_pylist() == ["x" * 300]

@@ -152,6 +152,31 @@ def test_at_any_moment_a_delta_lake_can_be_written_again(
         check(MESSAGES, copy, state)
 
 
+@pytest.mark.parametrize("ends_line", [False, True])
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("begin", [0, HALF])
+def test_a_commit_that_was_cut_at_the_end_of_a_line(begin: int, state: str, ends_line: bool, tmp_path: Path) -> None:
+    """deltalake reads it as if it were whole: without rows, with rows twice, or without saying how far it goes."""
+    given, cut = tmp_path / "given", tmp_path / "cut"
+    if begin:
+        write(MESSAGES[:begin], given, "delta", state)
+        before = (given / "_wireformat.json").read_bytes()
+    write(MESSAGES, given, "delta", state)
+    log = sorted((given / "public" / "orders" / "_delta_log").glob("*.json"))[-1]
+    lines = log.read_bytes().splitlines()
+    assert b'"txn"' in lines[-1]
+    for count in range(1, len(lines)):
+        shutil.copytree(given, cut)
+        (cut / log.relative_to(given)).write_bytes(b"\n".join(lines[:count]) + b"\n" * ends_line)
+        (cut / ".wireformat-begun").write_bytes(b"")
+        (cut / "_wireformat.json").unlink()
+        if begin:
+            (cut / "_wireformat.json").write_bytes(before)
+        write(MESSAGES, cut, "delta", state)
+        check(MESSAGES, cut, state)
+        shutil.rmtree(cut)
+
+
 def contents(folder: Path) -> frozenset[tuple[str, bytes]]:
     """The names and bytes of all files."""
     return frozenset((str(path.relative_to(folder)), path.read_bytes()) for path in folder.rglob("*") if path.is_file())

@@ -7,6 +7,7 @@ from pathlib import Path
 import deltalake
 import duckdb
 import polars
+import pyarrow as pa
 import pytest
 
 import wireformat as wf
@@ -40,3 +41,36 @@ def test_readers(format: str, state: str, tmp_path: Path) -> None:
         assert sorted(frame.select("id", "text", "total").rows(), key=repr) == rows
         place = frame.filter(polars.col("_sequence").struct.field("commit_lsn") > 0)
         assert len(place) == len(rows)
+
+
+_TEXTS = ["a/b", "..", "%41", "a%2Fb", "é", "a=b", " x ", "x\ny", "'\"", "a:b", "a\\b", "#x?y&z", "+", "NULL", None]
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "texts"),
+    [
+        ("text", _TEXTS),
+        ("double precision", ["NaN", "Infinity", "0", "1e+300", None]),
+        ("timestamp with time zone", ["2024-01-01 10:00:00.123456+00", "2024-01-01 10:00:00+05"]),
+        ("boolean", ["t", "f", None]),
+    ],
+)
+@pytest.mark.parametrize("durable", [False, True])
+def test_partitions_of_a_delta_table(sql_type: str, texts: list[str | None], durable: bool, tmp_path: Path) -> None:
+    """Polars takes their values from the names of folders, not from the log."""
+    parts: list[list[wf.Event]] = []
+    for number, text in enumerate(texts):
+        lsn = 100 + 50 * number
+        row = wf.TupleData(("id", "v"), (str(number), text), ("integer", sql_type))
+        insert = wf.Insert(lsn=lsn + 8, table_schema="a", table_name="t", new=row)
+        begin = wf.Begin(lsn=lsn, csn=number + 1, first_lsn=lsn)
+        parts.append([begin, insert, wf.Commit(lsn=lsn + 16, xid=number)])
+    messages = messages_of(parts)
+    for end in (1, len(messages)):
+        capture = wf.Capture(messages[:end], "gaussdb-binary")
+        capture.write(tmp_path, format="delta", partition_by="v", durable=durable)
+    wanted = repr(capture.typed("a.t").read_all()["v"].to_pylist())
+    folder = str(tmp_path / "a" / "t")
+    assert repr(deltalake.DeltaTable(folder).to_pyarrow_table().sort_by("id")["v"].to_pylist()) == wanted
+    found = polars.read_delta(folder).sort("id")["v"].to_list()
+    assert repr(pa.array(found, capture.typed("a.t").schema.field("v").type).to_pylist()) == wanted

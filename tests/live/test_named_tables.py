@@ -45,6 +45,24 @@ def test_tables_that_are_there_are_no_reason_to_warn(db: Database, tmp_path: Pat
     assert warned(db, tmp_path / "lake", **options) == set()
 
 
+@pytest.mark.parametrize(("before", "now"), [("p", "q"), ("p", ["p", "q"]), (["p", "q"], "q")])
+def test_another_publication_on_the_same_lake(
+    db: Database, tmp_path: Path, before: str | list[str], now: str | list[str]
+) -> None:
+    """A table that only one of them publishes has a gap in the lake, of which nothing else tells."""
+    db.execute("create table u (id int primary key)", "create publication q for table u")
+    lake = tmp_path / "lake"
+    assert warned(db, lake, publication=before) == set()
+    db.execute("insert into u values (1)")
+    assert warned(db, lake, publication=before) == set()
+    db.execute("insert into u values (2)")
+    (warning,) = warned(db, lake, publication=now)
+    names = [", ".join([one] if isinstance(one, str) else one) for one in (before, now)]
+    assert warning.startswith(f"publication: the lake was written with {names[0]}, and goes on with {names[1]}: ")
+    assert f"pass {names[0]} again" in warning
+    assert warned(db, lake, publication=now) == set()
+
+
 def test_on_the_command_line(db: Database, tmp_path: Path) -> None:
     """Each warning is printed once, and the run goes on."""
     db.execute(

@@ -121,7 +121,7 @@ class Walsender:
             return [{"standby": "f"}]
         if "pg_try_advisory_lock" in query:
             return [{"claimed": "t"}]
-        if "pg_catalog.pg_publication " in query:
+        if "pg_catalog.pg_publication " in query and "pg_publication_tables" not in query:
             return [{"pubname": "p", "pubupdate": "t", "pubdelete": "t"}]
         return []
 

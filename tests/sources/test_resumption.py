@@ -121,6 +121,39 @@ def test_the_first_block_of_a_transaction_that_was_open_must_come(end: wf.Event)
         wf.Capture(messages[-1:], "pgoutput", after=middle.position).committed().read_all()
 
 
+def of_a_second_attempt() -> tuple[list[bytes], int, int]:
+    """Messages, in which 6 was prepared and rolled back, and is sent again; what is needed then begins after its block.
+
+    Returns also the first message that is needed, and the number of those before the position.
+    """
+    before = block(6)
+    first = [*block(7), stream_prepare(6, 10, "g"), stream_prepare(7, 20, "h"), rollback_prepared(6, 30, "g")]
+    again = [*block(6), *block(8), stream_prepare(6, 10, "g"), rollback_prepared(6, 30, "g")]
+    rest: list[wf.Event] = [commit_prepared(7, 40, "h"), stream_commit(8, 50)]
+    messages = messages_of([[*before, *first], [*again, *rest]])
+    return messages, len(messages_of([before])), len(messages_of([[*before, *first], block(6)]))
+
+
+def test_an_earlier_attempt_of_an_open_transaction_may_end_without_its_blocks() -> None:
+    messages, oldest, cut = of_a_second_attempt()
+    assert going_on(messages[:cut], messages[oldest:]) == [7, 8]
+
+
+def test_the_second_attempt_must_come() -> None:
+    """A message that was skipped may have been its first block."""
+    messages, oldest, cut = of_a_second_attempt()
+    capture = wf.Capture(messages[:cut], "pgoutput")
+    list(capture.committed())
+    again = cut - len(messages_of([block(6)]))
+    lacking = messages[oldest:again]
+    with pytest.raises(wf.OrderError, match=r"the blocks of this transaction before its end(.|\n)*xid 6"):
+        wf.Capture(lacking, "pgoutput", after=capture.position).committed().read_all()
+    # at once if the transaction that was prepared is committed
+    committed = [*lacking, *wf.encode([commit_prepared(6, 60, "g")], "pgoutput"), *messages[again:]]
+    with pytest.raises(wf.OrderError, match="the blocks of this transaction before its end"):
+        wf.Capture(committed, "pgoutput", after=capture.position).committed().read_all()
+
+
 def test_a_streamed_transaction_that_was_prepared_and_rolled_back_may_end_again() -> None:
     first = [*block(5), *prepared(6, 10, "g"), stream_prepare(5, 20, "h"), rollback_prepared(5, 30, "h")]
     messages = messages_of([[*first, *plain(7, 40), commit_prepared(6, 50, "g")]])

@@ -14,6 +14,7 @@ import wireformat as wf
 from wireformat.stream.capture_position import CapturePosition
 
 from ..lake.reading import manifest_of, read_all
+from ..lake.test_repeated_parts import parts_of_an_altered_table
 from ..servers.captures import read_capture
 from .raw_streams import OFFSET, assert_same
 
@@ -56,3 +57,31 @@ def test_a_lake_that_gets_an_older_part_again(spark: SparkSession, tmp_path: Pat
     assert wf.lake.position(lake) == position
     assert read_all(lake) == rows
     assert manifest_of(lake)["position"] is not None
+
+
+@pytest.mark.parametrize(("format", "state"), [("parquet", "changes"), ("delta", "latest")])
+def test_a_part_in_which_a_table_is_altered(spark: SparkSession, tmp_path: Path, format: str, state: str) -> None:
+    """Written again with its old position, it adds nothing twice, and leaves the lake where it is."""
+    first, second, third = parts_of_an_altered_table()
+    lake = tmp_path / "lake"
+
+    def write(messages: list[bytes], after: Any) -> int:
+        df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} int, value binary")
+        capture = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET], chunks=2, after=after)
+        return sum(row["rows"] for row in capture.write(lake, format=format, state=state).collect())
+
+    write(first, None)
+    before = wf.lake.position(lake)
+    write(second, before)
+    reached, rows = wf.lake.position(lake), read_all(lake)
+    assert write(second, before) == 0
+    assert read_all(lake) == rows
+    now = wf.lake.position(lake)
+    assert (now.relations, now.delivered.lsn) == (reached.relations, reached.delivered.lsn)
+    write(second[:3], before)
+    assert wf.lake.position(lake) == now
+    write(third, before)  # where the messages begin counts, not the position
+    write([*second, *third], before)
+    found = read_all(lake)["public", "t"]
+    assert found["id"].to_pylist() == ["1", "2", "3", "4"]
+    assert found["v"].to_pylist() == [None, None, "x", "y"]

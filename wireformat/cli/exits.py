@@ -93,6 +93,8 @@ _WORDS = {
     "name the key columns, or [] for the whole row": "name the key columns with --keys COLUMN, or for "
     "`write` with --keys TABLE=COLUMN",
     ", or [] for the whole row": "",
+    "pass as `after` the position where the input begins, or messages": "pass messages",
+    "cannot be merged: use format='delta'": "cannot be merged: use --format delta",
 }
 """Advice for Python and Spark, and what it is here."""
 

@@ -26,6 +26,7 @@ from .options import (
     Mode,
     Output,
     Tables,
+    at_home,
     format_names,
     one_of,
     parse_settings,
@@ -119,7 +120,10 @@ def show(
 )
 def inspect(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A Parquet file, or a file of messages; - is standard input.")
+        str,
+        typer.Argument(
+            callback=at_home, metavar="FILE", help="A Parquet file, or a file of messages; - is standard input."
+        ),
     ],
     message: Annotated[int, typer.Option(metavar="N", min=0, help="Which message, from 0 on.")] = 0,
     record: Annotated[
@@ -135,7 +139,9 @@ def inspect(
     html: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write a page that shows all records of FILE, and trees; - is standard output."
+            callback=at_home,
+            metavar="FILE",
+            help="Write a page that shows all records of FILE, and trees; - is standard output.",
         ),
     ] = None,
     records: Annotated[

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..identifiers import unquote_identifier
+from ..options.local_paths import in_home
 
 Completion = Callable[[str], list[str]]
 """What a shell offers for the beginning of a word."""
@@ -41,8 +42,18 @@ def _kinds(incomplete: str) -> list[str]:
     return [f"{head}{comma}{kind}" for kind in one_of(*KINDS)(last)]
 
 
+def at_home(given: Any) -> Any:
+    """Replaces `~` in paths also where no shell does, as in `--to=~/lake`."""
+    if isinstance(given, (list, tuple)):
+        return [at_home(one) for one in given]
+    return None if given is None else type(given)(in_home(str(given)))
+
+
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="Parquet files, or files of messages; - is standard input.")
+    list[str],
+    typer.Argument(
+        callback=at_home, metavar="FILE...", help="Parquet files, or files of messages; - is standard input."
+    ),
 ]
 
 
@@ -106,7 +117,11 @@ EncodingErrors = Annotated[
 Output = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output."
+        "--output",
+        "-o",
+        callback=at_home,
+        metavar="FILE",
+        help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output.",
     ),
 ]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of the server, by its Python name.")]

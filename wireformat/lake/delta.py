@@ -34,10 +34,15 @@ _RELATION_ID = f"{_APPLICATION}relation_id"
 POSITION = f"{_APPLICATION}position"
 """Key of a commit's metadata: the position, as JSON."""
 
+_TRANSACTIONS = f"{_APPLICATION}app_transactions"
+"""Key of a commit's metadata: how many application transactions it has. deltalake writes them last."""
+
 _COMMIT = re.compile(r"\d{20}\.json")
 _LAST_CHECKPOINT = "_last_checkpoint"
 
 _MOST = (1 << 63) - 1
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|↳")
 
 
 class KeptTable(NamedTuple):
@@ -149,8 +154,13 @@ class DeltaFolder:
 
         try:
             yield
-        except DeltaError as error:
-            reason = str(error).partition("\n")[0]  # without the stack of its threads
+        except (DeltaError, OSError) as error:
+            if isinstance(error, DeltaError):
+                reason = str(error).partition("\n")[0]  # without the stack of its threads
+            elif isinstance(error, LakeError) or error.errno is not None:
+                raise
+            else:  # of its own, in lines with colours
+                reason = ": ".join(line.strip() for line in _COLOURS.sub("", str(error)).split("\n") if line.strip())
             raise LakeError(
                 f"expected that deltalake reads and writes the Delta table in {self._store.path(self._folder)}, got "
                 f"its error {reason!r}; commits before it stay: mend the cause and repeat the write"
@@ -229,7 +239,7 @@ class DeltaFolder:
 
         now = int(time.time() * 1000)
         actions: list[Any] = [
-            AddAction(file.path.rpartition("/")[2], file.size, file.partition, now, True, file.statistics)
+            AddAction(file.path[len(self._folder) + 1 :], file.size, file.partition, now, True, file.statistics)
             for file in files
         ]
         plain = Schema.from_arrow(schema)
@@ -286,6 +296,10 @@ def _is_whole(store: Store, folder: str, version: int) -> bool:
         actions = [json.loads(line) for line in (store.read(_commit_path(folder, version)) or b"").splitlines()]
     except ValueError:
         return False
+    about: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    expected = int(about[_TRANSACTIONS]) if _TRANSACTIONS in about else int(POSITION in about)  # of an earlier release
+    if sum("txn" in action for action in actions) < expected:
+        return False  # cut at the end of a line, which deltalake takes for the end of the commit
     added = [action["add"] for action in actions if "add" in action]
     own = [add for add in added if not add["path"].startswith("/") and "://" not in add["path"]]
     return bool(actions) and all(store.size(f"{folder}/{unquote(add['path'])}") == add["size"] for add in own)
@@ -300,7 +314,7 @@ def commit_properties(position: CapturePosition, relation_id: int | None) -> Com
     if relation_id is not None:
         versions[_RELATION_ID] = relation_id
     return CommitProperties(
-        custom_metadata={POSITION: position.to_json()},
+        custom_metadata={POSITION: position.to_json(), _TRANSACTIONS: str(len(versions))},
         app_transactions=[Transaction(name, version) for name, version in versions.items()],
     )
 

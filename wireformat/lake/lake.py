@@ -37,6 +37,9 @@ FILE_BYTES = 512 << 20
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
+_MOST_FOLDER_CHARACTERS = 255
+"""File systems take no longer names."""
+
 
 class Lake:
     """A lake that is written to, by one write at a time.
@@ -358,8 +361,8 @@ class TableFolder:
         if value not in self._files:
             lake, folder, name = self._lake, self.table.folder, self._partition_name
             partition = {} if name is None else {name: value}
-            if name is not None and self.delta is None:
-                folder += f"/{quote(name, safe='')}={_NO_PARTITION if value is None else quote(value, safe='')}"
+            if name is not None:
+                folder += self._partition_folder(name, value)
             index = self._begun.get(folder, 0)
             self._begun[folder] = index + 1
             path = lake.new_path(folder, index)
@@ -367,6 +370,24 @@ class TableFolder:
                 path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
             self._files[value] = ParquetFile(lake.store, path, schema, partition, is_logged=self.delta is not None)
         return self._files[value]
+
+    def _partition_folder(self, name: str, value: str | None) -> str:
+        """Returns the folder of a partition, with a slash before it; raises BadRows if its name is too long.
+
+        The log of a Delta table has the value, too, but Polars looks only at the name of the folder.
+        """
+        folder = f"{quote(name, safe='')}={_NO_PARTITION if value is None else quote(value, safe='')}"
+        if len(folder) <= _MOST_FOLDER_CHARACTERS:
+            return f"/{folder}"
+        if self.delta is not None:
+            return ""
+        raise BadRows(
+            f"values of at most {_MOST_FOLDER_CHARACTERS} characters, percent-encoded and with the column's name, in "
+            f"column {self._partition}, by which the table is partitioned",
+            "a longer one",
+            table=written(self.name),
+            hint="they are names of folders: pass another column as partition_by, or write format='delta'",
+        )
 
     def close(self, metadata: Mapping[str, str]) -> None:
         """Ends the files."""

@@ -72,6 +72,7 @@ class Manifest:
     writes      the number of writes
     position    of the stream, after the last write; None before the first one
     earlier     the paths of lists of files, in the order of their writes
+    publications   that the last write of a slot has read; None if there was none, or only of an earlier release
     """
 
     format: str
@@ -82,6 +83,7 @@ class Manifest:
     position: CapturePosition | None = None
     tables: dict[tuple[str, str], StoredTable] = field(default_factory=dict)
     earlier: list[str] = field(default_factory=list)
+    publications: list[str] | None = None
 
     def to_json(self) -> str:
         """Returns the manifest as JSON with a version. Later releases can read it."""
@@ -92,6 +94,7 @@ class Manifest:
             "state": self.state,
             "partition_by": self.partition_by,
             **({} if self.patterns is None else {"patterns": self.patterns}),
+            **({} if self.publications is None else {"publications": self.publications}),
             "writes": self.writes,
             "position": None if self.position is None else json.loads(self.position.to_json()),
             "earlier": self.earlier,
@@ -145,6 +148,7 @@ class Manifest:
             None if position is None else CapturePosition.from_json(json.dumps(position)),
             tables,
             [str(path) for path in fields.get("earlier", ())],
+            [*map(str, fields["publications"])] if "publications" in fields else None,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,6 +76,7 @@ class LakeOptions:
 
     patterns   of the tables, as `canonical_patterns` returns them
     is_batch   whether a stream that goes on is written batch by batch: a mapping may name tables that come later
+    publications   of the slot that is read; None if there is none
     """
 
     format: str
@@ -88,6 +90,7 @@ class LakeOptions:
     filesystem: Any
     storage_options: Mapping[str, str] | None
     is_batch: bool = False
+    publications: list[str] | None = None
 
     @classmethod
     def check(
@@ -105,6 +108,7 @@ class LakeOptions:
         mode: str,
         durable: bool = False,
         is_batch: bool = False,
+        publications: list[str] | None = None,
     ) -> LakeOptions:
         """Returns the options as users give them, but `tables` as ReadOptions has them."""
         state = one_of("state", state, TABLE_STATES)
@@ -134,6 +138,7 @@ class LakeOptions:
             filesystem,
             storage_options,
             is_batch,
+            publications,
         )
 
     def store(self, folder: Any) -> Store:
@@ -142,7 +147,20 @@ class LakeOptions:
 
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
-        return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
+        return self._lake(self.store(folder), stream)
+
+    @contextmanager
+    def locked(self, folder: Any, stream: str, *, waits: bool = False) -> Iterator[Lake]:
+        """Yields what `opened` returns, and keeps other writes out of it; see `Store.locked`."""
+        store = self.store(folder)
+        with store.locked(waits=waits):
+            yield self._lake(store, stream)
+
+    def _lake(self, store: Store, stream: str) -> Lake:
+        lake = Lake(store, self.format, self.state, self.partition_by, self.patterns, stream)
+        if self.publications is not None:
+            lake.manifest.publications = self.publications
+        return lake
 
     def check_lake(self, folder: Any, stream: str) -> None:
         """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""

@@ -133,6 +133,7 @@ class Rejects:
     def discard(self) -> None:
         """Removes what has been written."""
         self._file.discard()
+        self._store.remove_empty()
 
     def _unseen(self, unread: pa.RecordBatch) -> pa.RecordBatch:
         """Returns the records that no earlier write has taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -15,12 +16,27 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from ..errors import LakeConflict, OptionError
+from ..errors import LakeConflict, LakeError, OptionError
 from ..extras import needs
 from ..options.checks import shown
+from ..options.local_paths import in_home
 
 HIDDEN = ".wireformat-"
 """Files whose names begin so are not finished. Readers of folders skip names that begin with a dot."""
+
+
+_MAY_NOT = "a folder that this user may read and write", "change its owner or permissions, or pass another folder"
+_IN_THE_WAY = "folders, and files in them", "move away what is in the way, or pass another folder"
+_ADVICE = {
+    errno.EACCES: _MAY_NOT,
+    errno.EPERM: _MAY_NOT,
+    errno.EROFS: ("a file system that can be written", "pass another folder"),
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: _IN_THE_WAY,
+    errno.ENAMETOOLONG: ("a shorter path", "pass another folder"),
+}
+"""What is expected, and what to do, by the number of the error of the operating system."""
 
 
 class Store:
@@ -44,6 +60,8 @@ class Store:
         self._uri = uri.rstrip("/")
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.is_durable = durable and self.is_local
+        self._made: list[Path] = []
+        """Folders of this machine that were made, those above others first."""
 
     @classmethod
     def of(
@@ -74,8 +92,8 @@ class Store:
             except (pa.ArrowInvalid, OSError) as error:
                 raise OptionError(f"option folder: {error}; pass filesystem or storage_options") from None
             return cls(found, path, text, None, durable)
-        path = str(Path(text).absolute())
-        if Path(path).is_file():
+        path = str(Path(in_home(text)).absolute())
+        if os.path.isfile(path):  # noqa: PTH113 - Path raises if this user may not look there
             raise OptionError(f"option folder: {text} is a file; expected a folder, which need not be there yet")
         return cls(pafs.LocalFileSystem(), path, path, None, durable)
 
@@ -102,15 +120,13 @@ class Store:
             return
         import fcntl
 
-        folder = Path(self._root or "/")
-        made = [path for path in (folder, *folder.parents) if not path.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder, os.O_RDONLY)
+        self._make_folder("")
+        file = self._open_folder()
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
             except BlockingIOError:
-                raise LakeConflict(f"another process is writing to the lake {folder}: write again later") from None
+                raise LakeConflict(f"another process is writing to the lake {self._root}: write again later") from None
             except OSError:
                 pass  # some file systems have no locks
             yield
@@ -118,9 +134,23 @@ class Store:
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked has the file, too
             os.close(file)
-            with suppress(OSError):  # unless something was written
-                for path in made:
-                    path.rmdir()
+            self.remove_empty()
+
+    def _open_folder(self) -> int:
+        """Opens the folder, to lock it; raises LakeError if this user may not write there."""
+        with self._advising(""):
+            if not os.access(
+                self._root or "/", os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids
+            ):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return os.open(self._root or "/", os.O_RDONLY)
+
+    def remove_empty(self) -> None:
+        """Removes the folders that were made and that have no files: a write that fails leaves none of them."""
+        for path in reversed(self._made):
+            with suppress(OSError):
+                path.rmdir()
+        self._made = []
 
     def path(self, path: str) -> str:
         """Returns the path in the file system."""
@@ -135,6 +165,20 @@ class Store:
         """Whether deltalake takes the folder for another one: it decodes `%` and two hex digits in paths."""
         return self.is_local and unquote(self._root) != self._root
 
+    @contextmanager
+    def _advising(self, path: str) -> Iterator[None]:
+        """Raises LakeError for errors that a user can do something about: what to do."""
+        try:
+            yield
+        except OSError as error:
+            number = errno.EISDIR if error.errno is None and "is a directory" in str(error) else error.errno
+            if number not in _ADVICE:
+                raise
+            folder, _, name = path.rpartition("/")
+            expected, advice = _ADVICE[number]
+            where = self.path(folder if name.startswith(HIDDEN) else path).rstrip("/") or "/"
+            raise LakeError(f"expected {expected}, got {os.strerror(number)!r} for {where}; {advice}") from None
+
     def hidden(self, path: str) -> str:
         """Returns a new name for a file that is to become `path`, which readers of folders skip."""
         folder, _, name = path.rpartition("/")
@@ -143,7 +187,7 @@ class Store:
     def read(self, path: str) -> bytes | None:
         """Returns the bytes of a file; None if it is not there."""
         try:
-            with self._filesystem.open_input_stream(self.path(path)) as file:
+            with self._advising(path), self._filesystem.open_input_stream(self.path(path)) as file:
                 return bytes(file.read())
         except FileNotFoundError:
             return None
@@ -187,7 +231,7 @@ class Store:
     def append(self, path: str, data: bytes) -> None:
         """Adds bytes to a file of this machine, which may not be there yet; writes a whole file elsewhere."""
         if self.is_local:
-            with open(self.path(path), "ab", buffering=0) as file:  # noqa: PTH123 - a path of the file system
+            with self._advising(path), open(self.path(path), "ab", buffering=0) as file:  # noqa: PTH123 - a path of the file system
                 rest = memoryview(data)
                 while rest:
                     rest = rest[file.write(rest) :]
@@ -212,18 +256,30 @@ class Store:
 
     def open(self, path: str) -> pa.NativeFile:
         """Returns a stream that writes a file."""
-        return self._filesystem.open_output_stream(self.path(path))
+        with self._advising(path):
+            return self._filesystem.open_output_stream(self.path(path))
 
     def make_folder_of(self, path: str) -> None:
         """Makes the folder of a file."""
-        folder = self.path(path).rpartition("/")[0]
-        if folder:
-            self._filesystem.create_dir(folder, recursive=True)
+        self._make_folder(path.rpartition("/")[0])
+
+    def _make_folder(self, path: str) -> None:
+        folder = self.path(path).rstrip("/")
+        if not self.is_local:
+            if folder:
+                self._filesystem.create_dir(folder, recursive=True)
+            return
+        local = Path(folder or "/")
+        with self._advising(path):
+            missing = [one for one in (local, *local.parents) if not one.exists()]
+            local.mkdir(parents=True, exist_ok=True)
+        self._made += reversed(missing)
 
     def move(self, path: str, target: str) -> None:
         """Renames a file; another one of this name is replaced."""
         if self.is_local:
-            os.replace(self.path(path), self.path(target))  # noqa: PTH105 - paths of the file system
+            with self._advising(target):
+                os.replace(self.path(path), self.path(target))  # noqa: PTH105 - paths of the file system
         else:
             self._filesystem.move(self.path(path), self.path(target))
 

@@ -221,6 +221,7 @@ class Follower:
             reading=ReadOptions(tables=self.sink.patterns),
             copied=self._copied(),
             named=self.sink.named_tables(),
+            earlier_publications=self.sink.publications(),
         )
         found = all_findings(connection, wanted, system, slot)
         self.progress = replace(self.progress, warnings=tuple(one.sentence for one in found if one.level == "warning"))

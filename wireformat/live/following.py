@@ -101,6 +101,7 @@ def follow(
         storage_options=storage_options,
         mode=mode,
         is_batch=True,
+        publications=names,
         durable=True,  # the server removes the log that is reported as safe
     )
     reading = {

@@ -13,6 +13,7 @@ from .. import lake
 from ..capture import Capture
 from ..errors import OptionError, ServerError
 from ..lake.delta import DeltaFolder
+from ..lake.manifest import read_manifest
 from ..lake.names import folder_of
 from ..lake.options import LakeOptions
 from ..options.table_names import one_table, written
@@ -44,6 +45,11 @@ class Sink:
             return None
         self.lake.check_lake(self.folder, found.format)
         return found
+
+    def publications(self) -> list[str] | None:
+        """Returns the publications that the last write read; None if that is not known."""
+        found = read_manifest(self.lake.store(self.folder))
+        return None if found is None else found.publications
 
     def named_tables(self) -> dict[str, list[tuple[str | None, str | None]]]:
         """Returns the tables that options name, by option, as patterns of ReadOptions."""

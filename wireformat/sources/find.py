@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import OptionError
 from ..formats.base import Format
 from ..options.checks import shown, texts
+from ..options.local_paths import in_home
 from .arrow_data import IterableSource, arrow_source
 from .files import file_source
 from .ordered import ordered_sources
@@ -74,13 +75,13 @@ def paths_of(messages: Any) -> list[Path]:
 def _paths(messages: Any) -> list[Path] | None:
     """Returns the files that the messages name; None if they name none."""
     if isinstance(messages, (str, os.PathLike)):
-        return _expanded(os.fspath(messages))
+        return _expanded(in_home(os.fspath(messages)))
     if (
         isinstance(messages, (list, tuple))
         and messages
         and all(isinstance(one, (str, os.PathLike)) for one in messages)
     ):
-        return [path for one in messages for path in _expanded(os.fspath(one))]
+        return [path for one in messages for path in _expanded(in_home(os.fspath(one)))]
     return None
 
 

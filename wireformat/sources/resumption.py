@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import OptionError, OrderError
+from ..errors import DecodeError, OptionError, OrderError, add_hint
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ..formats.pgoutput.relation_lists import relation_lists
 from ..formats.pgoutput.relations import Relations
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
-from ..stream.controls import Control
+from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of
 from ..stream.positions import Position
 
 _WATCHED = (
@@ -56,6 +57,9 @@ class Resumption:
         self._streamed = {one.xid: one for one in open if one.stage in ("block", "streamed")}
         self._prepared = {one.gid: one for one in open if one.stage == "prepared"}
         self._prepared_ids = {(one.gid, one.xid) for one in self._prepared.values()}
+        self._ended_before: dict[int | None, dict[str, Any]] = {}
+        """The STREAM_PREPARE of streamed transactions whose blocks have not come: of an earlier attempt, which was
+        rolled back before the position, if the blocks come later."""
 
     @property
     def unseen(self) -> tuple[OpenTransaction, ...]:
@@ -81,6 +85,16 @@ class Resumption:
                     detail["first_segment"] = "false"
                 self._look({**fields, "detail": detail, "message": None, "record": None})
 
+    def finish(self) -> None:
+        """Raises OrderError if the input has ended without the blocks of a transaction that it ends."""
+        for row in self._ended_before.values():
+            self._check_blocks(row)
+
+    def _check_blocks(self, row: dict[str, Any]) -> None:
+        if _xid_of(row) in self._streamed:
+            ids = f"xid {_xid_of(row)} gid {dict(row['detail'] or ()).get('gid')!r}"
+            raise self._wrong("the blocks of this transaction before its end", f"STREAM_PREPARE {ids}", row, _HINT)
+
     def hint(self) -> str | None:
         """Returns what an OrderError of this input should add."""
         if not self.unseen:
@@ -89,8 +103,14 @@ class Resumption:
 
     def _look(self, row: dict[str, Any]) -> None:
         kind, detail = row["kind"], dict(row["detail"] or ())
-        xid = None if row["xid"] is None else unsigned(row["xid"])
+        xid = _xid_of(row)
         gid = detail.get("gid")
+        if kind == "STREAM_PREPARE" and xid in self._streamed and not self._is_covered(row):
+            self._ended_before[xid] = row
+        if kind == "COMMIT_PREPARED" and not self._is_covered(row):
+            for before in self._ended_before.values():
+                if dict(before["detail"] or ()).get("gid") == gid:
+                    self._check_blocks(before)
         if kind == "STREAM_START":
             if detail.get("first_segment") != "false":  # else of an earlier attempt, or the first block is missing
                 self._streamed.pop(xid, None)
@@ -128,16 +148,23 @@ class Resumption:
         return self._delivered is not None and self._delivered.covers(*_numbers(row))
 
     def _error(self, open: OpenTransaction, got: str, row: dict[str, Any]) -> OrderError:
+        return self._wrong(f"the beginning of the {open}, which was open at the position", got, row, _HINT)
+
+    def _wrong(self, expected: str, got: str, row: dict[str, Any], hint: str | None) -> OrderError:
         return OrderError(
-            f"the beginning of the {open}, which was open at the position",
+            expected,
             got,
             format=None if self._after is None else self._after.format,
             message=row["message"],
             record=row["record"],
             state="after a position",
             open="",
-            hint=_HINT,
+            hint=hint,
         )
+
+
+def _xid_of(row: dict[str, Any]) -> int | None:
+    return None if row["xid"] is None else unsigned(row["xid"])
 
 
 def _is_earlier(lsn: int | None, csn: int | None, open: OpenTransaction) -> bool:
@@ -234,11 +261,63 @@ def _subxid(detail: Mapping[str, str]) -> int | None:
     return int(detail["subxid"]) if "subxid" in detail else None
 
 
-def going_on(after: CapturePosition | None, lake: CapturePosition | None, format: str) -> CapturePosition | None:
+def controls_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Control]:
+    """Yields the control records among rows, without what only their `detail` has."""
+    names = ("kind", "lsn", "xid", "csn", "commit_lsn")
+    for batch in batches:
+        for row in batch.select(names).filter(pc.is_in(batch["kind"], pa.array(CONTROL_KINDS))).to_pylist():
+            lsn, xid, csn, commit_lsn = (None if row[name] is None else unsigned(row[name]) for name in names[1:])
+            yield Control(row["kind"], lsn, xid, csn, commit_lsn)
+
+
+_WITH_COMMIT_LSN = ("BEGIN", "COMMIT", "STREAM_COMMIT", "COMMIT_PREPARED")
+
+
+def begins_before(position: CapturePosition, controls: Iterable[Control]) -> bool:
+    """Whether an input begins with transactions that have been handed out at a position.
+
+    controls   of the input, from its beginning
+    """
+    streamed = {one.xid for one in position.open if one.stage in ("block", "streamed")}
+    for index, control in enumerate(controls):
+        if not index and control.kind == "STREAM_START" and control.xid in streamed:
+            return False  # the oldest message that the position needs
+        if control.kind in _WITH_COMMIT_LSN:
+            return position.delivered.covers(commit_lsn_of(control), control.csn)
+    return False
+
+
+@contextmanager
+def naming_overlaps(
+    after: CapturePosition | None, lake: CapturePosition | None, controls: Callable[[], Iterable[Control]]
+) -> Iterator[None]:
+    """Adds a hint to errors of messages that were read with the relations of a lake that has them already.
+
+    The arguments are those of `going_on`.
+    """
+    try:
+        yield
+    except DecodeError as error:
+        if after is None and lake is not None and lake.relations and begins_before(lake, controls()):
+            add_hint(
+                error,
+                "the lake has the first transactions of this input already: pass as `after` the position where the "
+                "input begins, or messages that begin where the lake ends",
+            )
+        raise
+
+
+def going_on(
+    after: CapturePosition | None,
+    lake: CapturePosition | None,
+    format: str,
+    controls: Callable[[], Iterable[Control]] | None = None,
+) -> CapturePosition | None:
     """Returns the position after which a stream that is written to a lake continues; raises OptionError.
 
-    after   the position that the caller gives
-    lake    how far the lake goes
+    after      the position that the caller gives
+    lake       how far the lake goes
+    controls   returns the control records of the input; None if it begins at `after` anyway
     """
     if lake is None or (after is not None and lake.to_json() == after.to_json()):
         return after
@@ -252,4 +331,8 @@ def going_on(after: CapturePosition | None, lake: CapturePosition | None, format
             f"option after: the lake has rows of this stream, and without LSNs, {format} does not show which "
             "messages come again: pass after=wireformat.lake.position(folder), and messages that begin there"
         )
-    return lake
+    if after is None or after.relations == lake.relations:
+        return lake
+    if controls is not None and not begins_before(lake, controls()):
+        return lake
+    return lake._replace(relations_of_input=after.relations)  # a table may have been altered between them

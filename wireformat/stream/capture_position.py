@@ -99,6 +99,8 @@ class CapturePosition(NamedTuple):
     open        the transactions that had begun and not ended
     relations   of pgoutput: the tables that were described before the oldest message that is still needed
     slot        of a stream that comes from a slot: which one, and how far it has been read
+    relations_of_input   the relations before the first message of an input that begins before this position; None if
+                it begins here. They are not saved
     """
 
     format: str
@@ -106,6 +108,12 @@ class CapturePosition(NamedTuple):
     open: tuple[OpenTransaction, ...] = ()
     relations: tuple[Relation, ...] = ()
     slot: SlotPosition | None = None
+    relations_of_input: tuple[Relation, ...] | None = None
+
+    @property
+    def first_relations(self) -> tuple[Relation, ...]:
+        """The relations before the first message of the next input."""
+        return self.relations if self.relations_of_input is None else self.relations_of_input
 
     def to_json(self) -> str:
         """Returns the position as JSON with a version. Later releases can read it."""

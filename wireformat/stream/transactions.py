@@ -377,9 +377,8 @@ class TransactionMachine(OpenAttempts[Handle]):
         attempt = None if record.xid is None else self._streamed.pop(record.xid, None)
         is_partial = record.xid in self.without_first_block
         is_covered = self._position.covers(commit_lsn_of(record), record.csn)
-        may_have_ended = (  # by a rollback before the position, which moves no position
-            record.kind == "STREAM_PREPARE" and self._open_before is not None and record.xid not in self._open_before
-        )
+        # by a rollback before the position, which moves no position; if it was open there, it must be sent again
+        may_have_ended = record.kind == "STREAM_PREPARE" and self._open_before is not None
         if not is_covered and (attempt is None or is_partial) and not may_have_ended:
             raise self._error("the blocks of this transaction before its end", record, record.lsn)
         if attempt is not None and is_partial:

@@ -24,6 +24,7 @@ from ..options import (
     Schemas,
     Tables,
     Threads,
+    at_home,
     format_names,
     one_of,
     parse_columns,
@@ -37,12 +38,15 @@ ROWS = 50
 Sources = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...", help="Parquet files, files of messages, folders, patterns in quotes; - is standard input."
+        callback=at_home,
+        metavar="FILE...",
+        help="Parquet files, files of messages, folders, patterns in quotes; - is standard input.",
     ),
 ]
 Source = Annotated[
     str,
     typer.Argument(
+        callback=at_home,
         metavar="FILE",
         help="A Parquet file, a file of messages, a folder, or a pattern in quotes; - is standard input.",
     ),
@@ -65,6 +69,7 @@ Result = Annotated[
     typer.Option(
         "--output",
         "-o",
+        callback=at_home,
         metavar="FILE",
         help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output; default: a table on the screen.",
     ),
@@ -215,6 +220,7 @@ def write(
     rejects: Annotated[
         str | None,
         typer.Option(
+            callback=at_home,
             metavar="FILE",
             help="Parquet file for what cannot be read or does not fit; needs a --mode that keeps or skips it.",
         ),

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ..options import one_of, split_lists
+from ..options import at_home, one_of, split_lists
 
-Folder = Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")]
+Folder = Annotated[
+    str, typer.Option("--to", "-t", callback=at_home, metavar="FOLDER", help="The folder of the lake, or a URI.")
+]
 LakeFormat = Annotated[
     str,
     typer.Option("--format", metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write."),

@@ -17,6 +17,7 @@ from ..options import (
     Schemas,
     Tables,
     Threads,
+    at_home,
     one_of,
     parse_schemas,
     parse_settings,
@@ -50,7 +51,8 @@ Via = Annotated[
 ]
 Plugin = Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")]
 Lake = Annotated[
-    str | None, typer.Option("--to", "-t", metavar="FOLDER", help="The lake that the stream is to continue.")
+    str | None,
+    typer.Option("--to", "-t", callback=at_home, metavar="FOLDER", help="The lake that the stream is to continue."),
 ]
 
 
@@ -107,7 +109,8 @@ def follow(
         float, typer.Option(metavar="S", help="How long to try to connect again after a connection is lost.")
     ] = 300,
     metrics: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Append JSON lines to a file; - is standard output.")
+        str | None,
+        typer.Option(callback=at_home, metavar="FILE", help="Append JSON lines to a file; - is standard output."),
     ] = None,
     retained_alarm: Annotated[
         float | None, typer.Option(metavar="MB", help="Warn if the slot retains more of the server's log.")
@@ -118,6 +121,7 @@ def follow(
     rejects: Annotated[
         str | None,
         typer.Option(
+            callback=at_home,
             metavar="FOLDER",
             help="Folder for what cannot be read or does not fit; needs a --mode that keeps or skips it.",
         ),

@@ -78,6 +78,7 @@ class Wanted(NamedTuple):
     reading       has the patterns of the tables that are wanted
     copied        tables whose rows have been copied, if the others are to be copied; None if none are
     named         patterns of tables, as ReadOptions has them, by the option that has them
+    earlier_publications   what the position was reached with; None if that is not known
     """
 
     slot: str
@@ -88,6 +89,7 @@ class Wanted(NamedTuple):
     reading: ReadOptions = ReadOptions()
     copied: Collection[tuple[str, str]] | None = None
     named: Mapping[str, Collection[tuple[str | None, str | None]]] = MappingProxyType({})
+    earlier_publications: Sequence[str] | None = None
 
 
 def raise_errors(found: Iterable[Finding]) -> None:

@@ -9,6 +9,7 @@ from ...options import ReadOptions
 from ...options.table_names import MOST_NAMES, suggestion, written
 from ..connection import Connection
 from .findings import Finding, Wanted
+from .identities import identity_findings
 
 
 def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
@@ -34,6 +35,7 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
             f"{idle[0]['setting']} {idle[0]['unit']}: a slot that is not read for so long is lost",
             "set it to more than the longest time for which the stream may be stopped",
         )
+    yield from _other_publications(wanted)
     for name in wanted.publications:
         rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
         if not rows:
@@ -46,6 +48,20 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
             continue
         yield from _tables(connection, name, rows[0], wanted)
     yield from _named(connection, wanted)
+
+
+def _other_publications(wanted: Wanted) -> Iterator[Finding]:
+    """Yields a warning if a stream goes on with other publications: nothing says what it lacks then."""
+    earlier = wanted.earlier_publications
+    if earlier and {*earlier} != {*wanted.publications}:
+        before, now = (", ".join(sorted(names)) for names in (earlier, wanted.publications))
+        yield Finding(
+            "warning",
+            "publication",
+            f"the {wanted.keeper.noun} was written with {before}, and goes on with {now}: of tables that only one of "
+            "them publishes, it lacks changes and rows",
+            f"pass {before} again, or {wanted.keeper.anew}",
+        )
 
 
 def _named(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
@@ -73,8 +89,7 @@ def _named(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
 
 
 _TABLES = """
-select t.schemaname, t.tablename, c.relreplident,
-    exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary) as has_key,
+select t.schemaname, t.tablename,
     pg_catalog.has_schema_privilege(n.oid, 'USAGE') and not exists (select from pg_catalog.pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}
         and not pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')) as may_select,
@@ -95,19 +110,8 @@ def _tables(connection: Connection, name: str, publication: dict[str, str | None
     else:
         yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
     yield from _privileges(tables, wanted)
-    if "t" not in (publication.get("pubupdate"), publication.get("pubdelete")):
-        return
-    for row in tables:
-        label = f"{row['schemaname']}.{row['tablename']}"
-        quoted = ".".join(connection.identifier(row[part] or "") for part in ("schemaname", "tablename"))
-        identity = row["relreplident"]
-        if identity == "n" or (identity == "d" and row["has_key"] == "f"):
-            yield Finding(
-                "warning",
-                "replica identity",
-                f"{label} has none: its UPDATE and DELETE fail in the database while it is published",
-                f"add a primary key, or ALTER TABLE {quoted} REPLICA IDENTITY FULL",
-            )
+    if "t" in (publication.get("pubupdate"), publication.get("pubdelete")):
+        yield from identity_findings(connection, name)
 
 
 def _privileges(tables: Sequence[dict[str, str | None]], wanted: Wanted) -> Iterator[Finding]:
