@@ -13,6 +13,7 @@ from ..arrow.change_table import checked_schema
 from ..arrow.columns.rows_from_events import build
 from ..arrow.committed.chunk_items import ChunkItems
 from ..arrow.noted.rows import other_records_of
+from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
 from ..arrow.unread import ReadSummary
 from ..errors import DecodeError, OrderError, WireformatError
@@ -23,7 +24,6 @@ from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import BEFORE_ALL, Located
 from .capture import ChunkCapture
-from .chunk_tables import ChunkTables
 from .file_ranges import FileRange
 from .row_facts import ChunkObservations, RowFacts
 
@@ -89,17 +89,17 @@ def summarized(
     """
     summary = ChunkSummary()
     items, observations = ChunkItems(delivered), ChunkObservations()
-    chunk_tables = ChunkTables(observations)
+    noted_tables = NotedTables(observations)
     try:
         for rows in capture.noted(tables):
             is_batch = isinstance(rows, pa.RecordBatch)
             summary.seen = summary.seen.and_of(rows) if is_batch else summary.seen.and_of_source(rows)
             summary.begin = summary.begin or begin_of(other_records_of(rows))
             items.take(rows)
-            chunk_tables.take(rows)
+            noted_tables.take(rows)
     except WireformatError as error:
         summary.error = error
-    chunk_tables.finish()
+    noted_tables.finish()
     summary.messages = capture.messages_read
     summary.dropped = capture.rows_dropped
     summary.items = items.items

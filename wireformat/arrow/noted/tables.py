@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,8 @@ from ..codes import grouped, in_groups
 from ..columns.layouts import Layout
 from ..row_changes import TABLE_KINDS
 from ..scan.notes import MESSAGE, RECORD
-from ..typed_tables.observations import Observations
-from ..typed_tables.tables import TablesFound
-from ..typed_tables.versions import image_facts
+from ..typed_tables.rows import ChangeRows
+from ..typed_tables.versions import ColumnFacts, image_facts
 from .rows import NotedRows
 from .selection import NotedSelection, change_rows, joined_selections, rows_without_values
 
@@ -30,16 +30,39 @@ GROUP_ROWS = 1 << 14
 """At least this many rows are taken from the notes together: a group costs as much as a few thousand rows."""
 
 
+class CountedTables(Protocol):
+    """Takes the rows of tables, or counts them where they tell nothing new. A position is a message and a record."""
+
+    def take(
+        self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
+    ) -> None:
+        """See TablesFound."""
+
+    def take_batch(self, batch: pa.RecordBatch) -> None:
+        """See TablesFound."""
+
+    def settle(self, table: TableName, layout: Hashable, facts: ColumnFacts) -> None:
+        """Learns what rows of a layout tell, of which some have been taken."""
+
+    def is_settled(self, table: TableName, layout: Hashable) -> bool:
+        """Whether rows of a layout tell nothing new, until other rows of their table are taken: they can be counted."""
+
+    def count(
+        self, table: TableName, layout: Hashable, first: dict[str, Any], last: dict[str, Any], changes: int
+    ) -> None:
+        """Counts the next rows of a layout that is settled, with the positions of the first and the last one."""
+
+
 class NotedTables:
-    """The tables of a stream, from the rows of its scan.
+    """The tables of a stream, from the rows of its scan. Rows of layouts that tell nothing new are only counted.
 
     tables   takes the rows
     """
 
-    def __init__(self, tables: TablesFound | Observations) -> None:
+    def __init__(self, tables: CountedTables) -> None:
         self._tables = tables
-        self._found = tables if isinstance(tables, TablesFound) else None
         self._waiting: list[NotedSelection] = []
+        self._waiting_tables: set[TableName] = set()
         self._count = 0
 
     def take(self, rows: pa.RecordBatch | NotedRows) -> None:
@@ -70,11 +93,41 @@ class NotedTables:
         self._tables.take_batch(batch)
 
     def _take_notes(self, rows: NotedRows, notes: Array) -> None:
-        """Takes row changes that the notes have; they are only counted if their tables are known."""
+        """Takes row changes that the notes have."""
         codes, layouts = rows.layouts_of(notes)
-        if self._found is None or self._waiting or not _count_settled(self._found, rows, notes, codes, layouts):
-            self._waiting.append(rows_without_values(rows.scanned, notes, codes, layouts))
-            self._count += len(notes)
+        lasts, firsts = np.full(len(layouts), -1), np.full(len(layouts), -1)
+        lasts[codes] = np.arange(len(codes))  # of several rows, the last one stays
+        firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        occurring = np.flatnonzero(lasts >= 0)
+        found = [layouts[code] for code in occurring.tolist()]
+        must_wait = self._waiting_tables.union(
+            layout.table for layout in found if not self._tables.is_settled(layout.table, layout)
+        )
+        waits = np.array([layout.table in must_wait for layout in found], bool)
+        counted = occurring[~waits]
+        counts = np.bincount(codes, minlength=len(layouts))[counted]
+        self._count_rows(rows, layouts, counted, notes[firsts[counted]], notes[lasts[counted]], counts)
+        if waits.any():
+            of_code = np.zeros(len(layouts), bool)
+            of_code[occurring] = waits
+            chosen = slice(None) if waits.all() else of_code[codes]
+            self._waiting.append(rows_without_values(rows.scanned, notes[chosen], codes[chosen], layouts))
+            self._waiting_tables = must_wait
+            self._count += len(self._waiting[-1])
+
+    def _count_rows(
+        self, rows: NotedRows, layouts: Sequence[Layout], codes: Array, firsts: Array, lasts: Array, counts: Array
+    ) -> None:
+        """Counts rows of settled layouts.
+
+        codes           int64[n]: the layouts, as indices
+        firsts, lasts   int64[n]: the first and the last row of the notes that has each layout
+        counts          int64[n]: how many rows have it
+        """
+        begins, ends = (rows.scanned.rows[[[MESSAGE], [RECORD]], rows_].T.tolist() for rows_ in (firsts, lasts))
+        for code, begin, end, count in zip(codes.tolist(), begins, ends, counts.tolist(), strict=True):
+            layout = layouts[code]
+            self._tables.count(layout.table, layout, _position(begin), _position(end), count)
 
     def _take_waiting(self) -> None:
         if not self._waiting:
@@ -82,37 +135,15 @@ class NotedTables:
         selection = joined_selections(self._waiting)
         changes = change_rows(selection)
         self._tables.take(changes, _by_table(selection), selection.position)
-        if self._found is not None:
-            for first in grouped(selection.layout_codes)[0].tolist():
-                layout = selection.layouts[selection.layout_codes[first]]
-                versions = self._found.versions_of(layout.table)
-                if versions is not None:
-                    versions.settle(layout, image_facts(changes, first))
-        self._waiting, self._count = [], 0
+        for first in grouped(selection.layout_codes)[0].tolist():
+            layout = selection.layouts[selection.layout_codes[first]]
+            self._tables.settle(layout.table, layout, image_facts(changes, first))
+        self._waiting, self._waiting_tables, self._count = [], set(), 0
 
 
-def _count_settled(found: TablesFound, rows: NotedRows, notes: Array, codes: Array, layouts: Sequence[Layout]) -> bool:
-    """Counts the rows of layouts that are all settled; returns whether they are.
-
-    codes   int64[n]: the index of the layout of each row of the notes
-    """
-    counts = np.bincount(codes, minlength=len(layouts))
-    occurring = np.flatnonzero(counts).tolist()
-    for code in occurring:
-        versions = found.versions_of(layouts[code].table)
-        if versions is None or not versions.is_settled(layouts[code]):
-            return False
-    lasts = np.zeros(len(layouts), np.int64)
-    lasts[codes] = np.arange(len(codes))  # of several rows, the last one stays
-    of_tables: dict[TableName, tuple[int, int]] = {}
-    for code in occurring:
-        last, count = of_tables.get(layouts[code].table, (0, 0))
-        of_tables[layouts[code].table] = max(last, int(lasts[code])), count + int(counts[code])
-    of_notes = rows.scanned.rows
-    for table, (last, count) in of_tables.items():
-        row = notes[last]
-        found.count(table, {"message": int(of_notes[MESSAGE, row]), "record": int(of_notes[RECORD, row])}, count)
-    return True
+def _position(numbers: Sequence[int]) -> dict[str, Any]:
+    message, record = numbers
+    return {"message": message, "record": record}
 
 
 def _by_table(selection: NotedSelection) -> Iterator[tuple[TableName, Array]]:

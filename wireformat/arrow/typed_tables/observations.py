@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import pairwise
 from operator import itemgetter
@@ -59,6 +59,8 @@ class Observations:
     def __init__(self) -> None:
         self._found: dict[_Key, Observation] = {}
         self._tables: dict[TableName, _TableSegments] = {}
+        self._facts: dict[Hashable, str] = {}
+        """What rows of a layout tell."""
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
@@ -71,7 +73,7 @@ class Observations:
         relation_codes = _relation_codes(rows)
         for table, indices in tables:
             firsts, codes = grouped(combined_codes([rows.layouts[indices], relation_codes[indices]]))
-            facts = [facts_of(rows, int(index)) for index in indices[firsts]]
+            facts = [_facts(rows, int(index)) for index in indices[firsts]]
             segments = self._tables.setdefault(table, _TableSegments()).take(rows, indices, codes, facts)
             groups = combined_codes([segments - segments[0], codes])
             by_group = np.argsort(groups, kind="stable")
@@ -89,18 +91,19 @@ class Observations:
             changes += known.changes
         self._found[key] = Observation(key[0], key[-1], ends[0], ends[-1], changes)
 
-    def is_settled(self, table: TableName, facts: str) -> bool:
-        """Whether rows of a table that tell these facts tell nothing new: they can be added, in any order."""
-        segments = self._tables.get(table)
-        return segments is not None and segments.are_settled((facts,))
+    def settle(self, table: TableName, layout: Hashable, facts: ColumnFacts) -> None:
+        """See CountedTables."""
+        self._facts[layout] = _to_json(facts)
 
-    def add(self, table: TableName, facts: str, first: dict[str, Any], last: dict[str, Any], changes: int) -> None:
-        """Adds the next rows that tell these facts, which are settled.
+    def is_settled(self, table: TableName, layout: Hashable) -> bool:
+        """See CountedTables."""
+        return layout in self._facts and self._tables[table].are_settled((self._facts[layout],))
 
-        first, last   positions of the first and the last of these rows
-        changes       the number of rows
-        """
-        self._add((table, self._tables[table].segment, facts), first, last, changes)
+    def count(
+        self, table: TableName, layout: Hashable, first: dict[str, Any], last: dict[str, Any], changes: int
+    ) -> None:
+        """See CountedTables."""
+        self._add((table, self._tables[table].segment, self._facts[layout]), first, last, changes)
 
     def found(self) -> list[Observation]:
         """Returns the observations: of a table, each once in a segment."""
@@ -230,8 +233,7 @@ def _relation_codes(rows: ChangeRows) -> Array:
     return codes
 
 
-def facts_of(rows: ChangeRows, index: int) -> str:
-    """Returns what a row tells of the columns of its table, as JSON."""
+def _facts(rows: ChangeRows, index: int) -> str:
     return _to_json(relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,7 @@ from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import NAME_LIST, with_format
 from .listed import of_table, with_switched_keys
 from .rows import ChangeRows, RowChangeSource, chosen_of_batch, rows_of_tables
-from .versions import TableVersions, Version
+from .versions import ColumnFacts, TableVersions, Version
 
 POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
@@ -89,13 +89,20 @@ class TablesFound:
         """Returns the versions of a table as far as its rows have been taken; None if there are none."""
         return self._versions.get(table)
 
-    def count(self, table: TableName, last: dict[str, Any], changes: int) -> None:
-        """Counts the next rows of a table, whose layouts its versions have settled.
+    def settle(self, table: TableName, layout: Hashable, facts: ColumnFacts) -> None:
+        """See CountedTables."""
+        self._versions[table].settle(layout, facts)
 
-        last   the position of the last one
-        """
+    def is_settled(self, table: TableName, layout: Hashable) -> bool:
+        """See CountedTables."""
+        return table in self._versions and self._versions[table].is_settled(layout)
+
+    def count(
+        self, table: TableName, layout: Hashable, first: dict[str, Any], last: dict[str, Any], changes: int
+    ) -> None:
+        """See CountedTables."""
         total = self._totals[table, 0]
-        total[1] = last
+        total[1] = max(total[1], last, key=lambda position: (*position.values(),))
         total[2] += changes
 
     def listed(self, format: str | None, position: pa.DataType) -> pa.Table:

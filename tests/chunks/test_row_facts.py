@@ -10,7 +10,6 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.change_table import checked_schema
 from wireformat.arrow.noted.tables import NotedTables
-from wireformat.chunks.chunk_tables import ChunkTables
 from wireformat.chunks.row_facts import ChunkObservations
 from wireformat.formats.registry import find_format
 from wireformat.sources.decoding import SourceDecoder
@@ -19,25 +18,32 @@ from wireformat.sources.source import SourceMessages
 SEQUENCES = ["gaussdb-binary", "gaussdb-json", "gaussdb-text", "mppdb-json", "test-decoding", "pgoutput"]
 
 
+class _TakesAll(ChunkObservations):
+    """Takes each row."""
+
+    def is_settled(self, *_: object) -> bool:
+        return False
+
+
 @pytest.mark.parametrize("format", SEQUENCES)
 @pytest.mark.parametrize("seed", range(5))
 def test_counted_rows_tell_what_all_rows_tell(format: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = 0
-    add = ChunkObservations.add
+    count = ChunkObservations.count
 
     def counting(*arguments: object) -> None:
         nonlocal counted
         counted += 1
-        add(*arguments)  # type: ignore[arg-type]
+        count(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ChunkObservations, "add", counting)
+    monkeypatch.setattr(ChunkObservations, "count", counting)
     monkeypatch.setattr("wireformat.arrow.noted.tables.GROUP_ROWS", 1 + 20 * (seed % 2))
     chance = Random(seed)
     messages = [*map(bytes, wf.encode(wf.testing.stream(3, 120, seed=seed, format=format), format))]
     cuts = sorted({0, len(messages), *(chance.randrange(len(messages)) for _ in range(40))})
     decoder, schema = SourceDecoder(find_format(format), wf.ReadOptions(), threads=1), checked_schema(None, format)
-    whole, some = ChunkObservations(), ChunkObservations()
-    all_tables, chunk_tables = NotedTables(whole), ChunkTables(some)
+    whole, some = _TakesAll(), ChunkObservations()
+    all_tables, chunk_tables = NotedTables(whole), NotedTables(some)
     for start, stop in pairwise(cuts):
         for rows in decoder.rows(SourceMessages("messages", messages[start:stop], 0), schema):
             all_tables.take(rows)
