@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from . import (
     bench_arrow,
+    bench_capture,
     bench_corners,
     bench_encode,
     bench_formats,
@@ -24,6 +25,7 @@ from . import (
     bench_typed,
 )
 from .corner_records import HALF
+from .generate import BINARY, PGOUTPUT
 from .measure import Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -92,7 +94,7 @@ TARGETS = (
         "python",
         times_as_fast(bench_arrow.ALL_COLUMNS, bench_formats.STRUCT),
         " x",
-        least=20,
+        least=45,
     ),
     Target(
         "Arrow, all columns: speed, against the construct declaration",
@@ -101,13 +103,20 @@ TARGETS = (
         " x",
         least=500,
     ),
+    Target(
+        "Arrow, one table of 20: speed, against struct by hand",
+        "python",
+        times_as_fast(bench_arrow.ONE_OF_MANY, bench_formats.STRUCT),
+        " x",
+        least=150,
+    ),
     Target("Arrow, all columns: peak memory, against input plus output", "python", memory_share, " x", most=3),
     Target(
         "spark_udfs.decode: speed, against from_json",
         "spark",
         times_as_fast(bench_spark.DECODE, bench_spark.FROM_JSON),
         " x",
-        least=1.5,
+        least=2.2,
     ),
     Target(
         "spark_udfs.decode: speed, against a Python UDF by hand",
@@ -163,7 +172,7 @@ TARGETS = (
         "text",
         times_as_fast(bench_text.JSON_CHANGES, bench_text.PYARROW_JSON),
         " x",
-        least=2.5,
+        least=5,
     ),
     Target(
         "JSON to Arrow: speed, against orjson and Python",
@@ -177,14 +186,14 @@ TARGETS = (
         "text",
         times_as_fast(bench_text.TEXT_CHANGES, bench_text.LEXER),
         " x",
-        least=15,
+        least=35,
     ),
     Target(
         "pgoutput to Arrow: speed, against struct by hand",
         "pgoutput",
         times_as_fast(bench_pgoutput.CHANGES, bench_pgoutput.STRUCT),
         " x",
-        least=15,
+        least=30,
     ),
     Target(
         "wf.encode, the slowest format: row changes a second",
@@ -206,6 +215,21 @@ TARGETS = (
         bench_typed.values_per_second,
         " million",
         least=1,
+    ),
+    *(
+        Target(
+            f"{bench_capture.of_format(name, format)}: speed, against {by_hand}",
+            "capture",
+            times_as_fast(bench_capture.of_format(name, format), by_hand),
+            " x",
+            least=least,
+        )
+        for name, format, by_hand, least in (
+            (bench_capture.TYPED, BINARY, bench_formats.STRUCT, 150),
+            (bench_capture.TYPED_ALL, BINARY, bench_formats.STRUCT, 50),
+            (bench_capture.TYPED, PGOUTPUT, bench_pgoutput.STRUCT, 45),
+            (bench_capture.TYPED_ALL, PGOUTPUT, bench_pgoutput.STRUCT, 45),
+        )
     ),
     Target(
         "All tables to Parquet: speed, against pyarrow writing the typed tables",

@@ -400,6 +400,7 @@ class Capture(CaptureTables):
             mode,
             self._schema,
             partial(self._list_early, filtered),
+            self._versions_found,
             rows,
             self._replica_identity,
             identities,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from .arrow.noted.changes import CommittedRows
 from .arrow.noted.tables import NotedTables
 from .arrow.typed_tables.batch import TypedOptions
-from .arrow.typed_tables.listed import check_listed, of_table, replica_identity, states_identity
+from .arrow.typed_tables.listed import check_listed, of_table, ranges_by_table, replica_identity, states_identity
 from .arrow.typed_tables.rows import ChangeRows
 from .arrow.typed_tables.table import TypedPart
 from .arrow.typed_tables.tables import NOTHING_KNOWN, POSITION, TablesFound
@@ -45,6 +45,7 @@ class CaptureTables(CaptureReading):
     _held              the rows of one table, which the next question may ask for
     _known_versions    the versions that tables had before the first message, which the list has too
     _found             the tables that the reading found that made the list
+    _ranges            a list, and where each table is in it
     """
 
     _listed: pa.Table | None = None
@@ -54,6 +55,7 @@ class CaptureTables(CaptureReading):
     _held: HeldRows | None = None
     _known_versions: Mapping[TableName, TableVersions] = NOTHING_KNOWN
     _found: TablesFound | None = None
+    _ranges: tuple[pa.Table, Mapping[TableName, tuple[int, int]]] | None = None
 
     def _typed(
         self, table: TableName, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
@@ -281,13 +283,16 @@ class CaptureTables(CaptureReading):
         return held if held is not None and (held.table, held.keep) == (table, tuple(keep)) else None
 
     def _listed_table(self, table: str, keep: Sequence[str] = ()) -> pa.Table:
-        """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns.
+        """Returns what the list of tables says of a table; raises BadRows if it does not have it, or not its types.
 
         keep   see `_list_alone`
         """
         listed = self._list_alone(one_table(table), keep)
-        check_listed(listed, table, self._name)
-        return listed
+        if self._ranges is None or self._ranges[0] is not listed:
+            self._ranges = listed, ranges_by_table(listed)
+        found = listed.slice(*self._ranges[1].get(one_table(table), (0, 0)))
+        check_listed(found if len(found) else listed, table, self._name)
+        return found
 
     def _replica_identity(self, table: str) -> list[str]:
         """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""

@@ -29,6 +29,7 @@ class LakeInput(NamedTuple):
     mode        for values that do not fit, and records that cannot be read
     schema      of its row changes
     listed      returns the list of its tables; before the last row of `rows`, this reads the stream once more
+    found       returns the versions of a table, as far as a reading that lists the tables has found them
     rows        reads the committed rows; with a function, which takes the rows that were read, and returns some of them
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
     identities  the replica identities that the stream states, as far as it has been read
@@ -44,6 +45,7 @@ class LakeInput(NamedTuple):
     mode: str
     schema: pa.Schema
     listed: Callable[[], pa.Table]
+    found: Callable[[TableName], TableVersions | None]
     rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
     keys: Callable[[str], list[str]]
     identities: Identities

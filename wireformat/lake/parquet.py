@@ -97,7 +97,7 @@ class ParquetFile:
 
     def close(self, metadata: Mapping[str, str]) -> WrittenFile:
         """Ends the file, with metadata. Its bytes are on the disk then. Raises OSError."""
-        writer = self._writer_for(self._schema.empty_table())
+        writer = self._writer or self._writer_for(self._schema.empty_table())
         writer.add_key_value_metadata(dict(metadata))
         writer.close()
         self._buffered.flush()

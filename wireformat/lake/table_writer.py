@@ -93,6 +93,7 @@ class TableWriter:
                 kept=context.kept_fields if has_room else [],
                 format=stream.format,
                 current=current,
+                found=stream.found(name),
             )
         except OptionError as error:
             raise OptionError(f"table {label}: {error}") from None

@@ -19,8 +19,8 @@ from .identities import Identities
 
 _GROUP_BYTES = 16 << 20
 _GROUP_ROWS = 1 << 15
-"""Rows are grouped up to about this size, because a typed batch costs as much as a few thousand rows. Larger groups would
-take more memory, and hardly less time."""
+"""Rows are grouped up to about this size, because a typed batch costs as much as a few thousand rows. Larger groups
+would take more memory, and hardly less time."""
 
 
 class HandedRows(NamedTuple):

@@ -415,6 +415,7 @@ _BY_TEXT = {
 }
 
 
+@cache
 def arrow_type(text: str) -> pa.DataType:
     """Returns the Arrow type that prints as this text, out of the types in the table of column types."""
     match = _PARAMETRIC.fullmatch(text)

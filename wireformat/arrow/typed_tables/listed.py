@@ -26,6 +26,16 @@ def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
     return listed.filter(pc.and_(*is_of))
 
 
+def ranges_by_table(listed: pa.Table) -> dict[tuple[str, str], tuple[int, int]]:
+    """Returns the first row and the number of rows of each table in a list, which is sorted by table."""
+    names = zip(*(listed[name].to_pylist() for name in _TABLE_NAME), strict=True)
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for row, name in enumerate(names):
+        first, count = found.get(name, (row, 0))
+        found[name] = first, count + 1
+    return found
+
+
 def rows_of(listed: pa.Table, table: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Returns the rows of a table, one for each version of its columns.
 
