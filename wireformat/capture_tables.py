@@ -44,7 +44,7 @@ class CaptureTables(CaptureReading):
     _listed_alone      what such a list says of one table
     _held              the rows of one table, which the next question may ask for
     _known_versions    the versions that tables had before the first message, which the list has too
-    _found             the tables that the reading found that made the list
+    _found             the tables that the last reading has found that made a list
     _ranges            a list, and where each table is in it
     """
 
@@ -178,7 +178,7 @@ class CaptureTables(CaptureReading):
         counted   options of whose `tables` the list is needed; what it says of others may be incomplete
         """
         self._begin_reading()
-        found = TablesFound(self._known_versions)
+        self._found = found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         noted = self._noted(self._make_decoder(self._options, counted))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
@@ -207,7 +207,9 @@ class CaptureTables(CaptureReading):
 
     def _listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
-        self._found = found = TablesFound(self._known_versions)
+        found = TablesFound(self._known_versions)
+        if self._list_of(options) is None:
+            self._found = found
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)
@@ -247,7 +249,7 @@ class CaptureTables(CaptureReading):
         """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
         self._begin_reading()
         self._held = None
-        found = TablesFound(self._known_versions)
+        self._found = found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         identities = self._identities()
         all_rows: Iterator[Any] = iter(())

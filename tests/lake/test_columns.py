@@ -8,6 +8,7 @@ from typing import Any
 import deltalake
 import duckdb
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
@@ -159,3 +160,31 @@ def test_a_long_text_is_no_name_of_a_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "parquet").exists()
     wf.Capture(messages, "gaussdb-binary").write(tmp_path / "delta", format="delta", partition_by="v")
     assert read(tmp_path / "delta", ("a", "t"))["v"].to_pylist() == ["x" * 300]
+
+
+def test_a_long_text_in_an_object_store() -> None:
+    """Its keys have no such limit."""
+    store = pafs._MockFileSystem()
+    messages = inserts_of_types(("x" * 300, "text"))
+    wf.Capture(messages, "gaussdb-binary").write("lake", partition_by="v", filesystem=store)
+    files = store.get_file_info(pafs.FileSelector("lake/a/t", recursive=True))
+    assert any(f"/v={'x' * 300}/" in file.path for file in files)
+
+
+def test_partitions_that_differ_in_case(tmp_path: Path) -> None:
+    """Where a file system ignores case, they share a folder: no file has the name of another one."""
+    wf.Capture(inserts_of_types(("A", "text"), ("a", "text"), ("a.", "text")), "gaussdb-binary").write(
+        tmp_path, partition_by="v"
+    )
+    paths = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.parquet")]
+    assert len(paths) == 3
+    assert len({(str(path.parent).casefold().rstrip("."), path.name) for path in paths}) == 3
+
+
+def test_an_error_does_not_show_the_value_of_a_partition(tmp_path: Path) -> None:
+    (tmp_path / "a" / "t").mkdir(parents=True)
+    (tmp_path / "a" / "t" / "v=secret").touch()
+    with pytest.raises(wf.LakeError, match="move away what is in the way") as error:
+        wf.Capture(inserts_of_types(("secret", "text")), "gaussdb-binary").write(tmp_path, partition_by="v")
+    assert str(tmp_path / "a" / "t") in str(error.value)
+    assert "secret" not in str(error.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,43 @@ def test_parts_of_a_stream(format: str, state: str, seed: int, tmp_path: Path) -
         # rows that were written before a column was added do not list it
         columns = [name for name in sorted(rows.column_names) if name not in ("_unchanged", "_old")]
         assert values(parts[table].select(columns)) == values(rows.select(columns)), table
+
+
+def prepared(xid: int, lsn: int, *events: wf.Event, streamed: bool = False) -> list[wf.Event]:
+    facts: dict[str, Any] = {"xid": xid, "gid": "g"}
+    if streamed:
+        blocks = [wf.StreamStart(xid=xid, first_segment=True), *events, wf.StreamStop()]
+        return [*blocks, wf.StreamPrepare(lsn=lsn, end_lsn=lsn + 4, prepare_time=TIME, **facts)]
+    begin = wf.Begin(lsn=lsn, end_lsn=lsn + 4, prepare_time=TIME, **facts)
+    return [begin, *events, wf.Prepare(lsn=lsn, end_lsn=lsn + 4, prepare_time=TIME, **facts)]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_next_part_begins_with_a_prepared_transaction(streamed: bool, tmp_path: Path) -> None:
+    """It is the oldest message that the lake needs, so the relations are those of the lake."""
+    old, new = described("id", "v"), described("id", "w")
+    insert_g = insert(id="5", w="5")
+    if streamed:
+        insert_g = replace(insert_g, xid=25)
+    of_g = prepared(25, 25, *([replace(new, xid=25)] if streamed else []), insert_g, streamed=streamed)
+    parts = [
+        transaction(10, old, insert(id="1", v="1")),
+        [*transaction(20, insert(id="2", v="2")), *transaction(22, new, insert(id="3", w="3"))],
+        of_g,
+        transaction(30, insert(id="4", w="4")),
+        [wf.CommitPrepared(xid=25, gid="g", commit_lsn=40, end_lsn=44, commit_time=TIME)],
+        transaction(50, insert(id="6", w="6")),
+    ]
+    messages = [*wf.encode([event for part in parts for event in part], FORMAT)]
+    bounds = [0]
+    for part in parts:
+        bounds.append(bounds[-1] + len(part))
+    assert bounds[-1] == len(messages)
+    capture_of(messages[: bounds[1]]).write(tmp_path)
+    before = wf.lake.position(tmp_path)
+    capture_of(messages[bounds[1] : bounds[4]], before).write(tmp_path)
+    capture_of(messages[bounds[2] : bounds[5]], before).write(tmp_path)
+    capture_of(messages[bounds[5] :], wf.lake.position(tmp_path)).write(tmp_path)
+    rows = {row["id"]: row for row in read_all(tmp_path)["public", "t"].to_pylist()}
+    assert {key: row["w"] for key, row in rows.items()} == {"1": None, "2": None, **{key: key for key in "3456"}}
+    assert [rows[key]["v"] for key in "12"] == ["1", "2"]

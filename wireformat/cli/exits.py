@@ -95,6 +95,9 @@ _WORDS = {
     ", or [] for the whole row": "",
     "pass as `after` the position where the input begins, or messages": "pass messages",
     "cannot be merged: use format='delta'": "cannot be merged: use --format delta",
+    "pass another column as partition_by": "pass another column with --partition-by",
+    "write format='delta'": "write with --format delta",
+    "write format='parquet'": "write with --format parquet",
 }
 """Advice for Python and Spark, and what it is here."""
 

@@ -271,8 +271,9 @@ def _commit_path(folder: str, version: int) -> str:
 def undo_damaged_commits(store: Store) -> None:
     """Removes the last commits of all Delta tables of a store whose files a power cut has damaged.
 
-    deltalake does not wait for the disk, so after a power cut a commit may lack its end, or files that it names. Nobody
-    can read the table then. Call it only if a write has not ended: what an ended write has written is on the disk.
+    deltalake does not wait for the disk, so after a power cut a commit may lack its end, or files that it names.
+    Readers then get an error, or a part of its rows. Call it only if a write has not ended: what an ended write has
+    written is on the disk.
     """
     logs: dict[str, list[str]] = {}
     for path in store.files():

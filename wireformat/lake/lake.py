@@ -363,8 +363,9 @@ class TableFolder:
             partition = {} if name is None else {name: value}
             if name is not None:
                 folder += self._partition_folder(name, value)
-            index = self._begun.get(folder, 0)
-            self._begun[folder] = index + 1
+            same_folder = folder.casefold().rstrip(".")  # to some file systems
+            index = self._begun.get(same_folder, 0)
+            self._begun[same_folder] = index + 1
             path = lake.new_path(folder, index)
             if self.delta is not None:  # a write that was killed may have left a file of this name
                 path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
@@ -377,7 +378,7 @@ class TableFolder:
         The log of a Delta table has the value, too, but Polars looks only at the name of the folder.
         """
         folder = f"{quote(name, safe='')}={_NO_PARTITION if value is None else quote(value, safe='')}"
-        if len(folder) <= _MOST_FOLDER_CHARACTERS:
+        if len(folder) <= _MOST_FOLDER_CHARACTERS or not self._lake.store.is_local:  # object stores have no folders
             return f"/{folder}"
         if self.delta is not None:
             return ""

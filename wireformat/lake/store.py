@@ -26,7 +26,7 @@ HIDDEN = ".wireformat-"
 
 
 _MAY_NOT = "a folder that this user may read and write", "change its owner or permissions, or pass another folder"
-_IN_THE_WAY = "folders, and files in them", "move away what is in the way, or pass another folder"
+_IN_THE_WAY = "a path whose parents are folders", "move away what is in the way, or pass another folder"
 _ADVICE = {
     errno.EACCES: _MAY_NOT,
     errno.EPERM: _MAY_NOT,
@@ -37,6 +37,12 @@ _ADVICE = {
     errno.ENAMETOOLONG: ("a shorter path", "pass another folder"),
 }
 """What is expected, and what to do, by the number of the error of the operating system."""
+
+
+def _without_partition(path: str) -> str:
+    """Returns a path up to the folder of a partition, whose name has a cell's value; names of tables have no `=`."""
+    before, _, rest = path.partition("=")
+    return before.rpartition("/")[0] if rest else path
 
 
 class Store:
@@ -172,11 +178,14 @@ class Store:
             yield
         except OSError as error:
             number = errno.EISDIR if error.errno is None and "is a directory" in str(error) else error.errno
-            if number not in _ADVICE:
+            shown = _without_partition(path)
+            if number not in _ADVICE and (shown == path or number is None):
                 raise
-            folder, _, name = path.rpartition("/")
+            folder, _, name = shown.rpartition("/")
+            where = self.path(folder if name.startswith(HIDDEN) else shown).rstrip("/") or "/"
+            if number not in _ADVICE:
+                raise OSError(number, os.strerror(number), where) from None
             expected, advice = _ADVICE[number]
-            where = self.path(folder if name.startswith(HIDDEN) else path).rstrip("/") or "/"
             raise LakeError(f"expected {expected}, got {os.strerror(number)!r} for {where}; {advice}") from None
 
     def hidden(self, path: str) -> str:

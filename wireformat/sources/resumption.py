@@ -278,9 +278,9 @@ def begins_before(position: CapturePosition, controls: Iterable[Control]) -> boo
 
     controls   of the input, from its beginning
     """
-    streamed = {one.xid for one in position.open if one.stage in ("block", "streamed")}
+    open_xids = {one.xid for one in position.open}
     for index, control in enumerate(controls):
-        if not index and control.kind == "STREAM_START" and control.xid in streamed:
+        if not index and control.kind in ("BEGIN", "STREAM_START") and control.xid in open_xids:
             return False  # the oldest message that the position needs
         if control.kind in _WITH_COMMIT_LSN:
             return position.delivered.covers(commit_lsn_of(control), control.csn)

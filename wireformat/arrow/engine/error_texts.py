@@ -26,6 +26,7 @@ from ..scan.faults.error_texts import (
     LSN_HIGH,
     LSN_LOW,
     MESSAGE_NUMBER,
+    MOST_TAGS,
     NOTHING,
     OFFSET_NUMBER,
     RECORD_NUMBER,
@@ -45,6 +46,8 @@ _CELLS = "'n' or 'u' or 't' or 'b'"
 _RECORD_END = "the end of the record"
 _TAGS = (f"'N' or 'O' or {_RECORD_END}", f"'O' or {_RECORD_END}", _RECORD_END)
 """What may follow the names of a table, by the row image that was read last."""
+
+assert len(_TAGS) == MOST_TAGS, "compiled code numbers the shapes of texts by them"
 
 _WORDS: dict[int, tuple[type[DecodeError], str, str]] = {
     fields.BAD_TEXT: (BadText, "text in {encoding}", "%d invalid byte{got_s}"),

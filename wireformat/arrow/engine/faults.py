@@ -50,7 +50,8 @@ class Faults(NamedTuple):
         """Returns those of some rows."""
         if which.all():
             return self
-        return Faults(self.rows[which], self.facts[:, which])
+        facts = np.ascontiguousarray(self.facts[:, which])  # compiled code takes one layout of arrays
+        return Faults(self.rows[which], facts)
 
 
 class FaultTable(NamedTuple):

@@ -3,7 +3,8 @@
     states: uint8[n, 256], the next state for the current state and a byte. Each character begins and ends in state 0;
     the last state is that of bytes that are no text
 
-Encodings have a table whose characters have one or two bytes. Of a wrong character, their decoders report one byte.
+UTF-8 has a table, and so do encodings whose characters have one or two bytes. The decoders of the latter report one
+byte of a wrong character.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _join_texts(
     known_bytes   length of the text of the dictionary and of relations, which is in UTF-8
     states        the table of the encoding, if rows with an invalid text are to be found before they are joined, or
                   NO_STATES; see text_states.py
-    joined        uint8[JOINED_BYTES], filled; for starts and slots see `_join`
+    joined        uint8[JOINED_BYTES or less], filled; for starts and slots see `_join`
     found         int32[MOST_FOUND, 3], filled with the pairs of these texts, in the order of their rows
     returns       the row to continue with, the number of joined texts, the number of pairs
     """

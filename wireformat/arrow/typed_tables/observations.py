@@ -47,6 +47,10 @@ _MOST_EPOCHS = 1000
 """Of a table in a chunk. Beyond, rows that name a part of the columns may count for another version of the table."""
 
 
+_MOST_LAYOUTS = 100_000
+"""Of so many layouts, what their rows tell is remembered. More are looked at anew, which takes longer."""
+
+
 class Observations:
     """Collects the observations of rows that come in order.
 
@@ -93,6 +97,8 @@ class Observations:
 
     def settle(self, table: TableName, layout: Hashable, facts: ColumnFacts) -> None:
         """See CountedTables."""
+        if len(self._facts) >= _MOST_LAYOUTS:
+            self._facts.clear()
         self._facts[layout] = _to_json(facts)
 
     def is_settled(self, table: TableName, layout: Hashable) -> bool:

@@ -111,10 +111,10 @@ class TableVersions:
     versions: list[Version] = field(default_factory=list)
     current: int = -1
     format: str | None = None
-    lessons: int = 0
+    _lessons: int = 0
     """How many times a version has learned something that decides which rows fit it."""
-    _settled: dict[Hashable, int] = field(default_factory=dict)
-    """The lessons when a layout was settled."""
+    _settled: set[Hashable] = field(default_factory=set)
+    """Layouts of rows that are of the only version and teach it nothing, since the last lesson."""
     _found: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """The versions of rows, by the version before them and what they tell, since the last lesson."""
 
@@ -129,7 +129,7 @@ class TableVersions:
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)
         range_starts: list[int] | None = None
-        at, lessons = 0, self.lessons
+        at, lessons = 0, self._lessons
         while at < len(indices):
             index, layout = int(indices[at]), int(layouts[at])
             key = self.current, layout
@@ -138,9 +138,9 @@ class TableVersions:
             else:
                 seen.add(layout)
                 self.current = version_of[key] if key in version_of else self._find_image(rows, index)
-            if self.lessons != lessons:  # then a row may fit another version than before
+            if self._lessons != lessons:  # then a row may fit another version than before
                 version_of.clear()
-                lessons = self.lessons
+                lessons = self._lessons
             if not is_relation[at]:
                 version_of[key] = version_of[self.current, layout] = self.current
             if all(version_of.get((self.current, one)) == self.current for one in seen):
@@ -178,7 +178,7 @@ class TableVersions:
         self.versions.append(Version({}, False, format=self.format))
         return self._learned(len(self.versions) - 1, facts)
 
-    def are_only(self, version: Version) -> bool:
+    def _are_only(self, version: Version) -> bool:
         """Whether there is one version, and typed rows of it have the columns of this one."""
         if len(self.versions) != 1:
             return False
@@ -195,16 +195,18 @@ class TableVersions:
         version = self.versions[0]
         has_types = all(type is None or version.types.get(name) == type for name, type in facts.types.items())
         if has_types and version.fits(facts) and version.is_untyped >= facts.is_untyped:
-            self._settled[layout] = self.lessons
+            if len(self._settled) >= _MOST_FOUND:
+                self._settled.clear()
+            self._settled.add(layout)
 
     def settle_like(self, other: TableVersions) -> None:
         """Settles the layouts that are settled in other versions, if those are this table's only one."""
-        if self.current == 0 and len(other.versions) == 1 and self.are_only(other.versions[0]):
-            self._settled |= {layout: self.lessons for layout in other._settled if other.is_settled(layout)}
+        if self.current == 0 and len(other.versions) == 1 and self._are_only(other.versions[0]):
+            self._settled |= other._settled
 
     def is_settled(self, layout: Hashable) -> bool:
         """Whether rows of this layout are of the only version, and teach it nothing."""
-        return self._settled.get(layout) == self.lessons
+        return layout in self._settled
 
     def _learned(self, index: int, facts: ColumnFacts) -> int:
         """Has a version learn, and returns its index."""
@@ -212,8 +214,9 @@ class TableVersions:
         before = version.types, version.is_complete, version.typmods
         version.learn(facts)
         if (version.types, version.is_complete, version.typmods) != before:
-            self.lessons += 1
+            self._lessons += 1
             self._found.clear()
+            self._settled.clear()
         return index
 
     def _newest_first(self) -> Iterator[int]:

@@ -60,7 +60,7 @@ def identity_findings(connection: Connection, publication: str) -> Iterator[Find
             publication=name,
             listed_columns=", t.attnames" if has_lists else "",
             columns=", p.attnames" if has_lists else "",
-            # before 18, nobody minds generated columns of an identity, which are never sent
+            # before 18, the server ignores generated columns of an identity, which are never sent
             sent=" and a.attgenerated = ''" if 12 <= version < 18 else "",
             key_columns="(i.indkey::int2[])[0:i.indnkeyatts - 1]" if version >= 11 else "i.indkey",
             sent_columns="array_to_json(p.attnames)" if has_lists else "null",

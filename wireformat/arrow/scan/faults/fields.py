@@ -1,4 +1,4 @@
-"""What is wrong with a record, in numbers: a compiled walk notes it, and wireformat/arrow/engine/faults.py words it.
+"""What is wrong with a record, in numbers: a compiled walk notes it, and arrow/engine/error_texts.py words it.
 
 A walk reads a record as its declaration does, and stops at the same byte. It says nothing of a record that it finds
 nothing wrong with, or that it does not take: the declaration reads those.

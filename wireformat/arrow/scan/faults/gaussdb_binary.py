@@ -148,17 +148,11 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: TextRule, faults: Array
         at = check_sized(buffer, at, stop, 2, NO_NULL, rule, faults, texts, index)
         if at < 0:
             return at
-        if (
-            at > name
-            and buffer[name] == QUOTE
-            and (
-                not _is_quoted(buffer, name, at)
-                or (
-                    rule.which == ANY_TEXT and not is_ascii(buffer, name, at - name)
-                )  # with wrong bytes goes maybe a quote
-            )
-        ):
-            return np.int64(STOPPED)
+        if at > name and buffer[name] == QUOTE:
+            # what replaces wrong bytes may take the quote with it
+            may_lose_quote = rule.which == ANY_TEXT and not is_ascii(buffer, name, at - name)
+            if may_lose_quote or not _is_quoted(buffer, name, at):
+                return np.int64(STOPPED)
         faults[FIELD, index] = IN_OID
         at = check_room(at, stop, 4, faults, index)
         if at < 0:
