@@ -60,7 +60,7 @@ START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
 the dictionary, and its index in the table of relations. LENGTH is 0 if the slot is free."""
 
 MOST_AT_ONCE = 1 << 12
-"""How many Relation messages Python reads before the compiled walk goes on."""
+"""Among how many messages Python looks for Relation messages before the compiled walk goes on."""
 
 
 def _found(pairs: list[tuple[int, int]]) -> Array:
@@ -111,6 +111,8 @@ class KnownMessages:
         self.text = np.empty(1 << 16, np.uint8)
         self.used = 0
         self.slots = np.zeros((SLOTS, SEEN_FIELDS), np.int64)
+        self.indexes: dict[bytes, int] = {}
+        """Relation messages to their indexes in the table."""
         self.generation = 0
         """Changes when entries of the dictionary become invalid."""
 
@@ -119,6 +121,7 @@ class KnownMessages:
         if self.table.forget_much() or self.used > MOST_KEPT:
             self.slots[:] = 0
             self.used = 0
+            self.indexes.clear()
             self.generation += 1
 
     def make_room(self, size: int) -> None:
@@ -215,25 +218,37 @@ class _Walk:
                 for frame in self._reader.frames(data):
                     self._reader.read(data, frame, self._options)
 
-    def _read_relations(self, message_batch: MessageBatch, message: int) -> Array:
-        """Reads Relation messages outside of blocks, from this message on, as many as follow each other.
+    def _read_relations(self, message_batch: MessageBatch, first: int) -> Array:
+        """Reads the Relation messages among the messages from this one on, also those that do not follow each other.
 
-        Returns int64[n, 2]: of each its entry in the dictionary, and its index in the table.
+        Returns int64[n, 2]: of each of the next messages the entry of its relation in the dictionary, and its index in
+        the table; -1 if it is no Relation message outside of blocks, or the declaration must read it. Nothing if that
+        is the first one.
         """
-        records, buffer = list[bytes](), memoryview(message_batch.buffer)
-        most = slice(message, message + MOST_AT_ONCE)
-        for start, stop in zip(message_batch.starts[most].tolist(), message_batch.stops[most].tolist(), strict=True):
-            record = buffer[start:stop].tobytes()
-            if record[:1] == ENVELOPE_TAG:
-                record = record[ENVELOPE_BYTES:]
-            if record[:1] != RELATION_TAG_BYTE or len(record) > MOST_KEPT:
-                break
-            records.append(record)
-        relations = read_messages(records, HEAD_BYTES, self._options.encoding, self._options.encoding_errors)
-        table = self._known.table
-        added = table.add(relations)
-        self._known.make_room(sum(map(len, records[: len(relations)])))
-        return np.stack([np.array(table.entries[added.start : added.stop], np.int64), np.asarray(added)], axis=-1)
+        known, most = self._known, slice(first, first + MOST_AT_ONCE)
+        buffer, starts, stops = message_batch.buffer, message_batch.starts[most], message_batch.stops[most]
+        found = np.full((len(starts), 2), -1, np.int64)
+        is_empty = starts == stops
+        tags = np.where(is_empty, 0, buffer[np.where(is_empty, 0, starts)])
+        starts = starts + np.where(tags == ENVELOPE, ENVELOPE_BYTES, 0)
+        is_relation = starts < stops
+        is_relation &= buffer[np.where(is_relation, starts, 0)] == RELATION_TAG_BYTE[0]
+        chosen = np.flatnonzero(is_relation & (stops - starts <= MOST_KEPT))
+        view = memoryview(buffer)
+        records = [
+            view[start:stop].tobytes()
+            for start, stop in zip(starts[chosen].tolist(), stops[chosen].tolist(), strict=True)
+        ]
+        new = [record for record in dict.fromkeys(records) if record not in known.indexes]
+        relations = read_messages(new, HEAD_BYTES, self._options.encoding, self._options.encoding_errors)
+        new = new[: len(relations)]
+        known.indexes.update(zip(new, known.table.add(relations), strict=True))
+        for message, record in zip(chosen.tolist(), records, strict=True):
+            index = known.indexes.get(record, -1)
+            if index >= 0:
+                found[message] = known.table.entries[index], index
+        known.make_room(sum(map(len, records)))  # the walk may keep each of them, if their slots are taken
+        return found if found[0, 1] >= 0 else NONE_FOUND
 
 
 USED, DESCRIBED = range(2)
@@ -264,7 +279,7 @@ def _follow(
     roles         uint8[256], of each kind of message
     generation    what else the keys of the cache include; with another one, the cache is empty
     found         int64[n, 2], what Python has found for the first messages: the relation's entry in the dictionary and,
-                  of a Relation message, its index in the table
+                  of a Relation message, its index in the table; -1 if it has not looked, or found nothing
     cache         int64[n, 2], relations by their number; see KEY
     text          uint8[n], the Relation messages that are kept, with room for those that were found
     slots         int64[n, SEEN_FIELDS], Relation messages; see START
