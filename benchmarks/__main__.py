@@ -38,6 +38,7 @@ from . import (
     report,
 )
 from .contestants import race
+from .corner import Corner
 from .generate import Capture, ready_capture
 from .measure import TURN_SECONDS, Result, Say
 
@@ -73,6 +74,7 @@ class Effort(NamedTuple):
     spark_copies: int
     growth_changes: tuple[int, ...]
     driver_chunks: tuple[int, ...]
+    corners: tuple[Corner, ...] = bench_corners.CORNERS
 
 
 FULL = Effort(
@@ -163,7 +165,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     ),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.corners: lambda capture, effort, say: bench_corners.measure(
-        effort.corner_changes, effort.corner_rounds, say, turn=effort.corner_turn
+        effort.corner_changes, effort.corner_rounds, say, effort.corners, turn=effort.corner_turn
     ),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
@@ -186,6 +188,9 @@ def main(
     only: Annotated[list[Group] | None, typer.Option(help="Measure this group; can be given more than once.")] = None,
     quick: Annotated[bool, typer.Option(help="Little data, one run each: to see whether all works.")] = False,
     megabytes: Annotated[float | None, typer.Option(help="Of binary messages. Else 42.6, or 4 with --quick.")] = None,
+    corners_of: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="Measure corners of this format alone, with --only corners.")
+    ] = None,
     live_seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Of load on a live slot. Else 600, or 4 with --quick.")
     ] = None,
@@ -207,6 +212,8 @@ def main(
         effort = effort._replace(megabytes=megabytes)
     if live_seconds is not None:
         effort = effort._replace(live_seconds=live_seconds)
+    if corners_of is not None:
+        effort = effort._replace(corners=tuple(one for one in bench_corners.CORNERS if one.format == corners_of))
     with console.status("") as status:
         say = status.update
         say(f"making {effort.megabytes:g} MB of messages")
@@ -218,15 +225,19 @@ def main(
             found = measure(capture, effort, say)
             if not found:  # something that it needs is not installed here
                 continue
+            if group == Group.corners and corners_of is not None:
+                found = {**kept.kept(KEPT)[group.value].results, **found}
             runs[group.value] = kept.Run(machine.description(), load, found)
-            if effort == FULL:  # what a later group does, or who stops it, must not cost hours
+            if (
+                effort._replace(corners=FULL.corners) == FULL
+            ):  # what a later group does, or who stops it, must not cost hours
                 kept.keep(KEPT, {group.value: runs[group.value]})
             if not console.is_terminal:
                 console.print(f"Measured: {group.value}")
     screen = Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
     report.print_tables(screen, {group: run.results for group, run in runs.items()})
     if write or (write is None and effort == FULL and not only):
-        others = kept.kept(KEPT) if effort == FULL else {}
+        others = kept.kept(KEPT) if effort._replace(corners=FULL.corners) == FULL else {}
         all_runs = {**others, **runs}
         report.write_page(PAGE, {group.value: all_runs[group.value] for group in GROUPS if group.value in all_runs})
         console.print(f"Written: {PAGE.relative_to(ROOT)}")
