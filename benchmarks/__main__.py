@@ -213,7 +213,11 @@ def main(
     if live_seconds is not None:
         effort = effort._replace(live_seconds=live_seconds)
     if corners_of is not None:
-        effort = effort._replace(corners=tuple(one for one in bench_corners.CORNERS if one.format == corners_of))
+        of_format = tuple(one for one in bench_corners.CORNERS if one.format == corners_of)
+        if not of_format:
+            raise typer.BadParameter(f"no corner is of the format {corners_of}", param_hint="--corners-of")
+        effort = effort._replace(corners=of_format)
+    is_full = effort._replace(corners=FULL.corners) == FULL
     with console.status("") as status:
         say = status.update
         say(f"making {effort.megabytes:g} MB of messages")
@@ -228,16 +232,14 @@ def main(
             if group == Group.corners and corners_of is not None:
                 found = {**kept.kept(KEPT)[group.value].results, **found}
             runs[group.value] = kept.Run(machine.description(), load, found)
-            if (
-                effort._replace(corners=FULL.corners) == FULL
-            ):  # what a later group does, or who stops it, must not cost hours
+            if is_full:  # what a later group does, or who stops it, must not cost hours
                 kept.keep(KEPT, {group.value: runs[group.value]})
             if not console.is_terminal:
                 console.print(f"Measured: {group.value}")
     screen = Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
     report.print_tables(screen, {group: run.results for group, run in runs.items()})
     if write or (write is None and effort == FULL and not only):
-        others = kept.kept(KEPT) if effort._replace(corners=FULL.corners) == FULL else {}
+        others = kept.kept(KEPT) if is_full else {}
         all_runs = {**others, **runs}
         report.write_page(PAGE, {group.value: all_runs[group.value] for group in GROUPS if group.value in all_runs})
         console.print(f"Written: {PAGE.relative_to(ROOT)}")

@@ -209,6 +209,16 @@ TARGETS = (
         " thousand",
         least=500,
     ),
+    *(
+        Target(
+            f"{bench_encode.by_rows(format)}: speed, against wf.encode",
+            "encode",
+            times_as_fast(bench_encode.by_rows(format), bench_encode.by_events(format)),
+            " x",
+            least=10,
+        )
+        for format in bench_encode.COMPILED
+    ),
     Target(
         "Typed tables: values a second, on one core",
         "typed",

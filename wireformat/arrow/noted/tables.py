@@ -124,7 +124,8 @@ class NotedTables:
         firsts, lasts   int64[n]: the first and the last row of the notes that has each layout
         counts          int64[n]: how many rows have it
         """
-        begins, ends = (rows.scanned.rows[[[MESSAGE], [RECORD]], rows_].T.tolist() for rows_ in (firsts, lasts))
+        fields = [[MESSAGE], [RECORD]]
+        begins, ends = (rows.scanned.rows[fields, of_layout].T.tolist() for of_layout in (firsts, lasts))
         for code, begin, end, count in zip(codes.tolist(), begins, ends, counts.tolist(), strict=True):
             layout = layouts[code]
             self._tables.count(layout.table, layout, _position(begin), _position(end), count)
