@@ -214,15 +214,23 @@ def first_versions(
 
     observed, known   as in `tables_of_observations`; each observation with the part that has it
 
-    Tables with one version are left out.
+    Tables with one version are left out. The version is the one that a single reading of the stream finds: it knows the
+    list, but not where in the stream a RELATION is, since only row changes are committed.
     """
+    observed = [*observed]
     versions = deepcopy({**known})
-    found: dict[TableName, dict[Part, int]] = {}
-    for part, one in observed:
+    for _, one in observed:
         of_table = versions.setdefault(one.table, TableVersions())
         of_table.current = of_table.find(_from_json(one.facts))
-        found.setdefault(one.table, {}).setdefault(part, of_table.current)
-    return {table: of_parts for table, of_parts in found.items() if len(versions[table].versions) > 1}
+    for table, of_table in versions.items():
+        of_table.current = known[table].current if table in known else 0
+    found: dict[TableName, dict[Part, int]] = {}
+    for part, one in observed:
+        of_table = versions[one.table]
+        if one.changes and len(of_table.versions) > 1:
+            of_table.current = of_table.find(_from_json(one.facts))
+            found.setdefault(one.table, {}).setdefault(part, of_table.current)
+    return found
 
 
 def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:
