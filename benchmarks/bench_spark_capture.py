@@ -26,27 +26,27 @@ DECODE = "spark_udfs.decode, 20 tables"
 DECODE_ONE = "spark_udfs.decode, one table"
 FLOOR = "mapInArrow that counts the messages (floor)"
 COMMITTED = "capture.committed, 20 tables"
-COMMITTED_PATHS = "capture(paths=…).committed, 20 tables"
+COMMITTED_SPARK = "capture.committed, 20 tables, read by Spark"
 TYPED = "capture.typed, one table of 20"
-TYPED_PATHS = "capture(paths=…).typed, one table of 20"
+TYPED_SPARK = "capture.typed, one table of 20, read by Spark"
 TYPED_ONE = "capture.typed, the only table"
 LATEST_ONE = "capture.latest, the only table"
 TABLES = "capture.tables, 20 tables"
-TABLES_PATHS = "capture(paths=…).tables, 20 tables"
-PARQUET_PATHS = "capture(paths=…).write, 20 tables to Parquet"
+TABLES_SPARK = "capture.tables, 20 tables, read by Spark"
+PARQUET_SPARK = "capture.write, 20 tables to Parquet, read by Spark"
 PARQUET = "capture.write, 20 tables to Parquet"
 DELTA = "capture.write, 20 tables to Delta"
 NAMES = (
     DECODE,
     FLOOR,
     COMMITTED,
-    COMMITTED_PATHS,
+    COMMITTED_SPARK,
     TYPED,
-    TYPED_PATHS,
+    TYPED_SPARK,
     TABLES,
-    TABLES_PATHS,
+    TABLES_SPARK,
     PARQUET,
-    PARQUET_PATHS,
+    PARQUET_SPARK,
     DELTA,
     DECODE_ONE,
     TYPED_ONE,
@@ -68,25 +68,25 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
     def raw(name: str) -> DataFrame:
         return spark.read.parquet(str(folder / name))
 
-    def made(name: str) -> spark_udfs.Capture:
-        return spark_udfs.capture(raw(name), "payload", BINARY, order_by=["seq"], drop_resent=False)
+    def made(df: DataFrame) -> spark_udfs.Capture:
+        return spark_udfs.capture(df, "payload", BINARY, order_by=["seq"], drop_resent=False)
 
-    def made_of_files() -> spark_udfs.Capture:
-        return spark_udfs.capture(paths=str(folder / "twenty"), payload="payload", format=BINARY, drop_resent=False)
+    def read_by_spark() -> DataFrame:
+        return raw("twenty").where("seq >= 0")
 
-    twenty, one, read_by_workers = made("twenty"), made("one"), made_of_files()
+    twenty, one, of_spark = made(raw("twenty")), made(raw("one")), made(read_by_spark())
     frames: dict[str, tuple[str, Callable[[], Any]]] = {
         DECODE: ("twenty", lambda: compute(spark_udfs.decode(raw("twenty"), "payload", BINARY, keep=["seq"]))),
         FLOOR: ("twenty", lambda: raw("twenty").mapInArrow(_counted, "messages bigint").collect()),
         COMMITTED: ("twenty", lambda: compute(twenty.committed())),
-        COMMITTED_PATHS: ("twenty", lambda: compute(read_by_workers.committed())),
+        COMMITTED_SPARK: ("twenty", lambda: compute(of_spark.committed())),
         TYPED: ("twenty", lambda: compute(twenty.typed(NAME))),
-        TYPED_PATHS: ("twenty", lambda: compute(read_by_workers.typed(NAME))),
-        TABLES: ("twenty", lambda: made("twenty").tables().collect()),
-        TABLES_PATHS: ("twenty", lambda: made_of_files().tables().collect()),
-        PARQUET: ("twenty", lambda: made("twenty").write(str(folder / "parquet"))),
-        PARQUET_PATHS: ("twenty", lambda: made_of_files().write(str(folder / "parquet"))),
-        DELTA: ("twenty", lambda: made("twenty").write(str(folder / "delta"), format="delta")),
+        TYPED_SPARK: ("twenty", lambda: compute(of_spark.typed(NAME))),
+        TABLES: ("twenty", lambda: made(raw("twenty")).tables().collect()),
+        TABLES_SPARK: ("twenty", lambda: made(read_by_spark()).tables().collect()),
+        PARQUET: ("twenty", lambda: made(raw("twenty")).write(str(folder / "parquet"))),
+        PARQUET_SPARK: ("twenty", lambda: made(read_by_spark()).write(str(folder / "parquet"))),
+        DELTA: ("twenty", lambda: made(raw("twenty")).write(str(folder / "delta"), format="delta")),
         DECODE_ONE: ("one", lambda: compute(spark_udfs.decode(raw("one"), "payload", BINARY, keep=["seq"]))),
         TYPED_ONE: ("one", lambda: compute(one.typed(NAME))),
         LATEST_ONE: ("one", lambda: compute(one.latest(NAME, keys=["id"]))),

@@ -66,7 +66,7 @@ def capture(
 ) -> Capture:
     """Returns a `Capture` of the messages in a batch or streaming DataFrame, or in files.
 
-    df          a DataFrame; or give paths
+    df          a DataFrame; or give paths. Where it does nothing but read local Parquet files, the workers read those
     payload     the binary column with the messages, `value` if it is None; null is no message. In files, None finds it
     paths       files of one stream that the workers read themselves: a path, a pattern, a folder or a list of paths, as
                 in `wireformat.Capture`, or with `file:` before it. The driver and all workers must be able to read
@@ -104,7 +104,7 @@ def capture(
     if df is None:
         files = messages_of_files(paths, name, payload, order_by=order_by, stream_by=stream_by, chunks=chunks)
         return Capture(files, name, options, positions_after(after, name, ()))
-    messages = messages_of_frame(df, "value" if payload is None else payload, order_by, stream_by, chunks)
+    messages = messages_of_frame(df, "value" if payload is None else payload, name, order_by, stream_by, chunks)
     if df.isStreaming:
         check_stream(after=after, chunks=chunks)
     make = StreamCapture if df.isStreaming else Capture
@@ -311,12 +311,12 @@ class Capture(CaptureAnswers):
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
             answer = partial(current_batches, light.reading_in_streams, writes)
-            rows = self._messages.in_streams(light.plans_of_streams).mapInArrow(answer, PARTS)
+            rows = self._messages.map_streams(light.plans_of_streams, answer, PARTS)
             parts = sorted(collected(rows.collect()).items())
             done = {key: found for key, of_stream in parts for found in of_stream.values()}
         else:
             reading = capture._reading_with(capture._plans)
-            rows = self._messages.in_chunks(capture._plans).mapInArrow(partial(file_batches, reading, writes), PARTS)
+            rows = self._messages.map_chunks(partial(file_batches, reading, writes), PARTS, capture._plans)
             done = lakes.publish(light.parts_of(rows.collect()), light, capture._positions)
         log_written(done, light)
         streams = arrow_types(StructType([*self._messages.positions.stream_by]))

@@ -142,7 +142,7 @@ class CaptureAnswers:
         reading = self._light.reading_in_streams
         own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
         answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
-        return self._messages.in_streams(self._light.plans_of_streams).mapInArrow(answer, fields)
+        return self._messages.map_streams(self._light.plans_of_streams, answer, fields)
 
     def _versions_before(self, table: str) -> Mapping[tuple[str, int | None], int]:
         return self._light.versions_before(self._light.all_streams).get(one_table(table), {})
@@ -187,8 +187,7 @@ class CaptureAnswers:
             self._light.check()
             plans = self._light.counts
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
-        rows = self._messages.in_chunks(plans, only_planned=only_planned)
-        return rows.mapInArrow(answer, fields)
+        return self._messages.map_chunks(answer, fields, plans, only_planned=only_planned)
 
     def _schema_of_answer(self, schema: pa.Schema) -> tuple[pa.Schema, StructType]:
         """Returns the schema of an answer with the columns stream_by first, for Arrow and for Spark."""

@@ -13,6 +13,7 @@ from wireformat.options.checks import number, shown
 from wireformat.stream.capture_position import CapturePosition
 
 from .chunks.files import FileMessages
+from .chunks.frame_files import FrameFiles
 from .chunks.frames import Messages
 from .chunks.groups import stream_key
 from .decoding.carriers import column_of
@@ -22,7 +23,12 @@ from .positions import MOST_CHUNKS, PositionColumns
 
 
 def messages_of_frame(
-    df: Any, payload: str, order_by: Sequence[str] | None, stream_by: Sequence[str], chunks: int | None
+    df: Any,
+    payload: str,
+    format: str,
+    order_by: Sequence[str] | None,
+    stream_by: Sequence[str],
+    chunks: int | None,
 ) -> Messages:
     """Returns the messages of a DataFrame; raises OptionError and TypeError."""
     check_frame("df", df)
@@ -37,7 +43,10 @@ def messages_of_frame(
         raise wf.OptionError("option order_by: 'record' is a field of the positions in `tables`; rename the column")
     if chunks is not None and number("chunks", chunks, 1) > MOST_CHUNKS:
         raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(chunks)}")
-    return Messages(df, column_of(messages), positions, chunks)
+    files = None
+    if not df.isStreaming and chunks is None:
+        files = FrameFiles.of(df, payload, positions, format)
+    return Messages(df, column_of(messages), positions, chunks, files)
 
 
 def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: Any) -> FileMessages:

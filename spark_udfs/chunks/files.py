@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,10 @@ MESSAGE = "message"
 MOST_LITERALS, MOST_LITERAL_BYTES = 256, 1 << 20
 """Up to this many tasks, of so many bytes, are in the plan of the query, which every task gets: a shuffle is another
 job, which takes longer."""
+
+
+Read = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task does with the messages of its chunks, as mapInArrow takes it."""
 
 
 @dataclass(frozen=True)
@@ -92,30 +96,47 @@ class FileMessages:
         """The values of stream_by of each stream: one without values."""
         return [()]
 
-    def in_streams(self, plans: Mapping[str, ChunkPlan]) -> DataFrame:
-        """Returns one task that has all files, which are there or raise."""
-        return self._tasks([(0, FileTask(self.files, 0, None))])
+    def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
+        """Returns what a function makes of all files, which are there or raise."""
+        return task_frame(self.session, [{0: pickle.dumps(FileTask(self.files, 0, None))}]).mapInArrow(read, schema)
 
-    def in_chunks(
-        self, plans: Mapping[int, Any] | None = None, *, only_planned: bool = False, **others: bool
+    def map_chunks(
+        self,
+        read: Read,
+        schema: Any,
+        plans: Mapping[int, Any] | None = None,
+        *,
+        only_planned: bool = False,
+        **others: bool,
     ) -> DataFrame:
-        """Returns a task for each chunk; see `Messages.in_chunks`."""
+        """Returns what a function makes of each chunk; see `Messages.map_chunks`."""
         found = []
         for number, file in enumerate(self.files):
             if not only_planned or number in (plans or ()):
                 first = 0 if self._firsts is None else self._firsts[number]
                 plan = None if plans is None else plans[number][stream_key(())]
-                found.append((number, FileTask([file], first, plan)))
-        return self._tasks(found)
+                found.append({number: pickle.dumps(FileTask([file], first, plan))})
+        return task_frame(self.session, found).mapInArrow(read, schema)
 
-    def _tasks(self, tasks: Iterable[tuple[int, FileTask]]) -> DataFrame:
-        rows = [(number, pickle.dumps(task)) for number, task in tasks]
-        if 0 < len(rows) <= MOST_LITERALS and sum(len(task) for _, task in rows) <= MOST_LITERAL_BYTES:
-            given = ", ".join(f"struct({number} AS chunk, X'{task.hex()}' AS task)" for number, task in rows)
-            numbers = self.session.range(0, len(rows), 1, len(rows))
-            return numbers.selectExpr(f"array({given})[CAST(id AS INT)] AS given").select("given.*")
-        found = self.session.createDataFrame(rows, "chunk int, task binary")
-        return found.repartitionById(max(len(self.files), 1), "chunk")
+
+def task_frame(session: SparkSession, partitions: Sequence[Mapping[int, bytes]]) -> DataFrame:
+    """Returns chunk and task as a DataFrame.
+
+    partitions   the tasks of each, by the number of the chunk
+    """
+    tasks = [task for partition in partitions for task in partition.values()]
+    if tasks and len(partitions) <= MOST_LITERALS and sum(map(len, tasks)) <= MOST_LITERAL_BYTES:
+        rows = session.range(0, len(partitions), 1, len(partitions))
+        return rows.selectExpr(f"inline(array({', '.join(map(_literal, partitions))})[CAST(id AS INT)])")
+    given = [(number, *task) for number, partition in enumerate(partitions) for task in partition.items()]
+    found = session.createDataFrame(given, "partition int, chunk int, task binary")
+    return found.repartitionById(max(len(partitions), 1), "partition").select("chunk", "task")
+
+
+def _literal(partition: Mapping[int, bytes]) -> str:
+    """Returns tasks in SQL."""
+    tasks = [f"struct({number} AS chunk, X'{task.hex()}' AS task)" for number, task in partition.items()]
+    return f"array({', '.join(tasks)})"
 
 
 def file_groups(batches: Iterable[pa.RecordBatch], format: str) -> Iterator[Group]:

@@ -6,8 +6,7 @@ import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +17,10 @@ from wireformat.chunks.relations import NEEDED_TAGS
 
 from ..decoding.relations import is_of_kind
 from ..positions import MOST_CHUNKS, PositionColumns, chunk_from, chunk_of
-from .groups import Range, stream_key
+from .extents import Extent, of_partitions, overlap, ranges_of
+from .files import Read
+from .frame_files import FrameFiles
+from .groups import Range
 
 if TYPE_CHECKING:
     from wireformat.chunks.summary import ChunkSummary
@@ -33,45 +35,6 @@ MOST_FILES = 8
 a summary and a plan of its own, so the messages of many small files are sorted into fewer chunks."""
 
 
-class Extent(NamedTuple):
-    """The positions that a partition, or what it has of a file, has of a stream.
-
-    stream         the values of stream_by
-    first, last    the lowest and the highest position
-    row            where the first row is in the partition: sorts the extents of a partition
-    begins_later   whether the first row has another position than `first`
-    ends_earlier   whether the last row has another position than `last`
-    """
-
-    stream: tuple[Any, ...]
-    first: tuple[Any, ...]
-    last: tuple[Any, ...]
-    partition: int
-    row: int
-    begins_later: bool
-    ends_earlier: bool
-
-
-def _of_partitions(of_files: Sequence[Extent]) -> list[Extent]:
-    """Returns the extents of whole partitions, in the order of stream and position."""
-    by_partition: dict[tuple[Any, ...], list[Extent]] = {}
-    for one in of_files:
-        by_partition.setdefault((one.stream, one.partition), []).append(one)
-    found = []
-    for parts in by_partition.values():
-        begin, end = min(parts, key=lambda one: one.row), max(parts, key=lambda one: one.row)
-        first, last = min(one.first for one in parts), max(one.last for one in parts)
-        begins_later = begin.begins_later or begin.first != first
-        ends_earlier = end.ends_earlier or end.last != last
-        found.append(Extent(begin.stream, first, last, begin.partition, begin.row, begins_later, ends_earlier))
-    return sorted(found)
-
-
-def _overlap(found: Sequence[Extent]) -> bool:
-    """Whether extents, in the order of stream and position, have positions in common."""
-    return any(before.last >= after.first for before, after in pairwise(found) if before.stream == after.stream)
-
-
 class Messages:
     """The messages of a capture.
 
@@ -80,13 +43,22 @@ class Messages:
     positions   the columns that give stream and position of a message
     chunks      the number of chunks that the messages are sorted into. None takes the partitions of df as they are if
                 each has ranges of its own of the streams; otherwise it is spark.sql.shuffle.partitions
+    files       that the tasks read themselves if each has ranges of its own, in order: chunks are ranges of the files
     """
 
-    def __init__(self, df: DataFrame, payload: Column, positions: PositionColumns, chunks: int | None) -> None:
+    def __init__(
+        self,
+        df: DataFrame,
+        payload: Column,
+        positions: PositionColumns,
+        chunks: int | None,
+        files: FrameFiles | None = None,
+    ) -> None:
         self.df = df
         self.positions = positions
         self.payload = payload
         self._given = chunks
+        self._files = files
         self._is_sorted = False
         self._starts: list[tuple[Any, ...]] | None = None
         """The first stream and position of each chunk, if chunks are what partitions have of files."""
@@ -108,7 +80,7 @@ class Messages:
 
     @property
     def fields(self) -> list[StructField]:
-        """The columns of `in_chunks`: chunk, stream_by, order_by, message. A plan has nulls in place of a position."""
+        """The columns of a chunk: chunk, stream_by, order_by, message. A plan has nulls in place of a position."""
         types = [IntegerType(), *(field.dataType for field in self.positions.fields), BinaryType()]
         return [StructField(str(index), type) for index, type in enumerate(types)]
 
@@ -126,9 +98,15 @@ class Messages:
         """
         if self._given is not None:
             return None
+        if self._files is not None:
+            of_ranges = self._files.extents() or []
+            extents = [extent for extent, _ in of_ranges]
+            if extents and not overlap(extents):
+                return ranges_of(extents, [number for _, number in of_ranges])
+            self._files = None
         of_files = self._extents(MOST_PARTITIONS, F.input_file_name(), F.input_file_block_start())
-        found = self._extents(MOST_PARTITIONS) if of_files is None else _of_partitions(of_files)
-        if found is None or _overlap(found):
+        found = self._extents(MOST_PARTITIONS) if of_files is None else of_partitions(of_files)
+        if found is None or overlap(found):
             return self._ranges_of_files(of_files or [])
         if all(one.partition == 0 for one in found):
             # Of a local relation, Spark computes the column `partition` before it makes partitions.
@@ -137,7 +115,7 @@ class Messages:
 
     def _ranges_of_files(self, found: Sequence[Extent]) -> dict[str, dict[int, Range]] | None:
         most = min(MOST_CHUNKS - 1, max(self._chunks, MOST_FILES * len({one.partition for one in found})))
-        if not found or len(found) > most or _overlap(found):
+        if not found or len(found) > most or overlap(found):
             return None
         self._starts = [(*one.stream, *one.first) for one in found]
         if self._streams:
@@ -182,11 +160,7 @@ class Messages:
         """Returns these extents as the ranges of chunks with these numbers."""
         if any(one.begins_later or one.ends_earlier for one in found):
             self.sort()  # as where Spark has put files into a partition by their sizes: no task need find it out
-        ranges: dict[str, dict[int, Range]] = {}
-        for number, one in zip(numbers, found, strict=True):
-            of_stream = ranges.setdefault(stream_key(one.stream), {})
-            of_stream[number] = Range(len(of_stream), one.first, one.last, one.partition)
-        return ranges
+        return ranges_of(found, numbers)
 
     @property
     def _streams(self) -> list[Column]:
@@ -210,12 +184,15 @@ class Messages:
         return chunk_of(self.df, self.positions, self._chunks)
 
     def sort(self) -> None:
-        """From now on, sorts the messages of each partition."""
-        self._is_sorted = True
+        """From now on, sorts the messages of each partition; not those of files, which Spark reads from now on."""
+        self._is_sorted = self._files is None
+        if self._files is not None:
+            self._files = None
+            self.__dict__.pop("ranges", None)
 
     def shuffle(self) -> None:
         """From now on, sorts the messages into chunks. The partitions of a DataFrame can differ from query to query."""
-        self._given, self._starts = self._chunks, None
+        self._given, self._starts, self._files = self._chunks, None, None
         for name in ("ranges", "_chunk"):
             self.__dict__.pop(name, None)
 
@@ -228,8 +205,8 @@ class Messages:
             return sorted(tuple(json.loads(key)) for key in self.ranges)
         return sorted(tuple(row) for row in self.df.select(*self._streams).distinct().collect())
 
-    def in_streams(self, plans: Mapping[str, ChunkPlan]) -> DataFrame:
-        """Returns the messages of each stream in one partition, sorted, with the columns of `in_chunks`.
+    def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
+        """Returns what a function makes of the messages of each stream, which are in one partition, sorted.
 
         plans   by the stream. Each precedes the messages of its stream, whose task would not know that it has lost all
         """
@@ -240,24 +217,34 @@ class Messages:
         given = [(0, *json.loads(key), *nothing, pickle.dumps({key: plan})) for key, plan in plans.items()]
         rows = rows.unionAll(self.session.createDataFrame(given, StructType(self.fields)))
         parts = rows.repartition(self._chunks, *streams) if streams else rows.repartition(1)
-        return parts.sortWithinPartitions(*[field.name for field in self.fields[:-1]])
+        return parts.sortWithinPartitions(*[field.name for field in self.fields[:-1]]).mapInArrow(read, schema)
 
-    def in_chunks(
+    def map_chunks(
         self,
+        read: Read,
+        schema: Any,
         plans: Mapping[int, Any] | None = None,
         *,
         relations_only: bool = False,
         only_planned: bool = False,
     ) -> DataFrame:
-        """Returns the messages, a chunk in each partition, in the order of stream and position.
+        """Returns what a function makes of the messages of each chunk, in the order of stream and position.
 
+        read             takes chunk, stream_by, order_by and message
         plans            what the task of a chunk gets before its first message, by the number of the chunk. Where
-                         partitions are chunks, the tasks must get it otherwise
+                         partitions or files are chunks, the tasks must get it otherwise
         relations_only   only messages that describe relations of pgoutput, and that begin or end their validity
         only_planned     only the chunks of `plans`
 
         Where partitions are chunks, their order is that of df until `sort` is called.
         """
+        if self.are_chunks and self._files is not None:
+            only = (plans or ()) if only_planned else None
+            return self._files.map(read, schema, relations_only=relations_only, only=only)
+        return self._in_chunks(plans, relations_only, only_planned).mapInArrow(read, schema)
+
+    def _in_chunks(self, plans: Mapping[int, Any] | None, relations_only: bool, only_planned: bool) -> DataFrame:
+        """Returns the messages, a chunk in each partition; see `map_chunks`."""
         df = self.df.where(is_of_kind(self.payload, NEEDED_TAGS)) if relations_only else self.df
         columns = [self._chunk, *self.positions.columns, self.payload]
         rows = df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])

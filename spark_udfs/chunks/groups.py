@@ -341,11 +341,11 @@ def _slices(
         *keys, messages = batch.columns
         is_plan = np.asarray(keys[-1].is_null())
         follows = ~(is_plan | np.append(last is None, is_plan[:-1]))
-        signs = [_signs(column, last and last[index]) for index, column in enumerate(keys)]
-        signs[0] = np.abs(signs[0])  # chunks come in any order
-        changes = reduce(lambda first, second: np.where(first == 0, second, first), signs)
+        steps = [signs(column, last and last[index]) for index, column in enumerate(keys)]
+        steps[0] = np.abs(steps[0])  # chunks come in any order
+        changes = reduce(lambda first, second: np.where(first == 0, second, first), steps)
         _check_order(changes, follows, keys[1:], [*streams, *order])
-        is_new = ~follows | np.logical_or.reduce([sign != 0 for sign in signs[: 1 + len(streams)]])
+        is_new = ~follows | np.logical_or.reduce([step != 0 for step in steps[: 1 + len(streams)]])
         is_new[0] = True
         rows = pa.RecordBatch.from_arrays([*keys[1 + len(streams) :], messages], names=[*order, "message"])
         for start, stop in pairwise([*np.flatnonzero(is_new).tolist(), len(messages)]):
@@ -357,7 +357,7 @@ def _slices(
         last = None if is_plan[-1] else [column[-1] for column in keys]
 
 
-def _signs(column: pa.Array, before: pa.Scalar | None) -> Any:
+def signs(column: pa.Array, before: pa.Scalar | None) -> Any:
     """Returns int8[n]: 1 if a value is more than the one before it, -1 if less, else 0; `before` precedes the first."""
     previous = pa.concat_arrays([pa.array([None if before is None else before.as_py()], column.type), column[:-1]])
     more, less = (np.asarray(pc.fill_null(than(column, previous), False)) for than in (pc.greater, pc.less))

@@ -19,7 +19,7 @@ from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.judged import wrong_format
 
 from ..schemas import arrow_types
-from .files import FileMessages
+from .files import FileMessages, Read
 from .frames import Messages
 from .groups import NotSorted, OtherPartitions, stream_key
 from .passes import NO_MESSAGES, PARTITION_ERRORS, PARTS, needed_batches, record_batches, summary_batches
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from wireformat.arrow.unread import ReadSummary
     from wireformat.chunks.row_facts import RowFacts
     from wireformat.chunks.summary import ChunkSummary
-
-Find = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Looks through the rows of a task; its result has the columns PARTS."""
-
 
 OF_TRANSACTIONS = ("strict", "exclude_users", "skip_empty_xacts")
 """The options for which a chunk must know the records of the others."""
@@ -319,27 +315,26 @@ class LightPass:
         }
 
     def _parts(
-        self, find: Callable[[], Find], *, relations_only: bool = False, is_whole: bool = False
+        self, find: Callable[[], Read], *, relations_only: bool = False, is_whole: bool = False
     ) -> dict[str, dict[int, Any]]:
         """Returns what `find` finds in each chunk. Partitions that are no chunks are sorted, or sorted into chunks.
 
+        find             makes what looks through the rows of a task; its result has the columns PARTS
         relations_only   looks at the messages that describe relations only
         is_whole         finds something in each chunk
         """
-        for _ in range(3):  # each remedy helps, unless the DataFrame is another one each time it is read
+        for _ in range(4):  # each remedy helps, unless the DataFrame is another one each time it is read
             try:
                 found = find()  # may sort the messages, so it comes first
-                messages = self._messages.in_chunks(relations_only=relations_only)
-                rows = messages.mapInArrow(found, PARTS).collect()
+                rows = self._messages.map_chunks(found, PARTS, relations_only=relations_only).collect()
                 parts = self.parts_of(row for row in rows if row["stream"] != NO_MESSAGES)
                 self.has_empty |= any(row["stream"] == NO_MESSAGES for row in rows)
                 if is_whole and not _are_in(self._messages.ranges or {}, parts):
                     raise OtherPartitions
                 return parts
-            except NotSorted:
-                self._messages.sort()
-            except OtherPartitions:
-                self._messages.shuffle()
+            except (NotSorted, OtherPartitions) as error:
+                remedy = self._messages.sort if isinstance(error, NotSorted) else self._messages.shuffle
+                remedy()
                 for name in ("_reading", "reading"):
                     self.__dict__.pop(name, None)
         raise other_rows("messages that Spark sorts by stream and position", "another order after it has sorted them")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+import spark_udfs
 import wireformat as wf
+from spark_udfs.chunks.frames import Messages
 
 from ..golden_cases import CASES
 from ..servers.captures import capture_names, read_capture
@@ -20,7 +24,24 @@ from .raw_streams import (
 )
 
 FORMATS = ("pgoutput", "test-decoding", "gaussdb-binary", "gaussdb-json", "mppdb-json")
+READ_BY_WORKERS = "in order, read by the workers"
 LAYOUTS = {"in order": (write_in_order, None), "shuffled": (write_shuffled, None), "many chunks": (write_shuffled, 7)}
+
+
+@contextmanager
+def as_in(layout: str) -> Iterator[None]:
+    """In READ_BY_WORKERS, captures that are made in it read their files in the workers, although they are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        if layout == READ_BY_WORKERS:
+            patch.setattr("spark_udfs.chunks.frame_files.SMALL_BYTES", 0)
+        yield
+
+
+def are_read_by_workers(capture: spark_udfs.Capture) -> bool:
+    """Whether the workers read the files of a DataFrame."""
+    assert isinstance(capture._messages, Messages)
+    _ = capture._messages.ranges
+    return capture._messages._files is not None
 
 
 @cache

@@ -12,7 +12,7 @@ import spark_udfs
 import wireformat as wf
 from wireformat.options.table_names import written
 
-from .capture_streams import FORMATS, LAYOUTS, of_one_machine, streams_of
+from .capture_streams import FORMATS, LAYOUTS, READ_BY_WORKERS, are_read_by_workers, as_in, of_one_machine, streams_of
 from .raw_streams import (
     OFFSET,
     PLACE,
@@ -34,7 +34,7 @@ def streams(format: str) -> dict[str, list[bytes]]:
     return streams_of(format)
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
+@pytest.fixture(scope="module", params=[*LAYOUTS, READ_BY_WORKERS])
 def capture(
     request: pytest.FixtureRequest,
     spark: SparkSession,
@@ -42,9 +42,12 @@ def capture(
     streams: dict[str, list[bytes]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> spark_udfs.Capture:
-    write, chunks = LAYOUTS[request.param]
+    write, chunks = LAYOUTS.get(request.param, LAYOUTS["in order"])
     path = write(streams, tmp_path_factory.mktemp("raw") / "files", Random(request.param))
-    return spark_udfs.capture(spark.read.parquet(path), "value", format, chunks=chunks, **PLACE)
+    with as_in(request.param):
+        capture = spark_udfs.capture(spark.read.parquet(path), "value", format, chunks=chunks, **PLACE)
+    assert are_read_by_workers(capture) is (request.param == READ_BY_WORKERS)
+    return capture
 
 
 def test_committed(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:

@@ -19,7 +19,7 @@ from ..lake.histories import messages_of
 from ..lake.reading import read, tables_of, values
 from ..lake.test_later_writes import INSERTED, transaction, update
 from ..servers.captures import read_capture
-from .capture_streams import LAYOUTS, streams_of
+from .capture_streams import LAYOUTS, READ_BY_WORKERS, are_read_by_workers, as_in, streams_of
 from .raw_streams import (
     OFFSET,
     PLACE,
@@ -31,18 +31,29 @@ from .raw_streams import (
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize(("kind", "layout"), [("parquet", "in order"), ("delta", "many chunks")])
+@pytest.mark.parametrize(
+    ("kind", "layout"),
+    [
+        ("parquet", "in order"),
+        ("delta", "many chunks"),
+        ("delta", READ_BY_WORKERS),
+        ("delta", "in order"),
+        ("parquet", READ_BY_WORKERS),
+    ],
+)
 def test_write(spark: SparkSession, tmp_path: Path, kind: str, layout: str) -> None:
     """In two parts; a write that is repeated adds nothing."""
     messages = [*map(bytes, read_capture("18-pgoutput-4").messages)]
-    write, chunks = LAYOUTS[layout]
+    write, chunks = LAYOUTS.get(layout, LAYOUTS["in order"])
     for share in (0.5, 1.0, 1.0):
         some = messages[: int(len(messages) * share)]
         path = write({"one": some}, tmp_path / f"raw {share}{len(list(tmp_path.iterdir()))}", Random(3))
         df = spark.read.parquet(path)
         options = {"order_by": [OFFSET], "chunks": chunks, "mode": "PERMISSIVE"}
-        capture = spark_udfs.capture(df, "value", "pgoutput", **options)
+        with as_in(layout):
+            capture = spark_udfs.capture(df, "value", "pgoutput", **options)
         done = capture.write(str(tmp_path / "lake"), format=kind).collect()
+        assert are_read_by_workers(capture) is (layout == READ_BY_WORKERS)
     assert sum(row["rows"] for row in done) == 0
     wf.Capture(messages, "pgoutput", mode="PERMISSIVE").write(tmp_path / "one machine", format=kind)
     assert {*tables_of(tmp_path / "lake")} == {*tables_of(tmp_path / "one machine")} != set()

@@ -30,6 +30,7 @@ class FileRange:
     column     of a Parquet file, with the messages
     groups     the first row group, and the one after the last; None for a file of messages
     messages   how many there are, if the file says so
+    bytes      of the messages of a Parquet file, before compression
     first      index of the first one in the file; None if there are no other files
     """
 
@@ -37,6 +38,7 @@ class FileRange:
     column: str | None = None
     groups: tuple[int, int] | None = None
     messages: int | None = None
+    bytes: int = 0
     first: int | None = None
 
     def source(self, format: str) -> Source:
@@ -45,6 +47,13 @@ class FileRange:
         if self.groups is not None and isinstance(found, ParquetSource):
             found.groups = range(*self.groups)
         return found
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields some columns of the rows of a Parquet file. Raises OSError and OptionError."""
+        assert self.groups is not None, "only Parquet files have rows"
+        found = ParquetSource(str(self.path), self.path, 0, self.column)
+        found.groups = range(*self.groups)
+        return found.rows(columns)
 
     def arrays(self, format: str) -> Iterator[pa.Array]:
         """Yields the messages as binary arrays."""
@@ -79,8 +88,8 @@ def file_ranges(
             continue
         first = 0
         for start, stop in _bounds([group.bytes for group in groups], most):
-            messages = sum(group.rows for group in groups[start:stop])
-            found.append(replace(file, groups=(start, stop), messages=messages, first=first))
+            messages, size = (sum(column) for column in zip(*groups[start:stop], strict=True))
+            found.append(replace(file, groups=(start, stop), messages=messages, bytes=size, first=first))
             first += messages
     return found if len(files) > 1 else [replace(file, first=None) for file in found]
 

@@ -79,11 +79,16 @@ _ENVELOPE = bytes([ENVELOPE])
 
 def of_needed_kinds(messages: pa.Array) -> list[bytes]:
     """Returns the messages of NEEDED_TAGS in a binary array."""
+    found: list[bytes] = messages.filter(are_of_needed_kinds(messages)).to_pylist()
+    return found
+
+
+def are_of_needed_kinds(messages: pa.Array) -> pa.Array:
+    """Returns which messages in a binary array are of NEEDED_TAGS."""
     first, enveloped = (pc.binary_slice(messages, at, at + 1) for at in (0, ENVELOPE_BYTES))
     tag = pc.if_else(pc.equal(first, _ENVELOPE), enveloped, first)
     tags = pa.array([bytes([tag]) for tag in NEEDED_TAGS], messages.type)
-    found: list[bytes] = messages.filter(pc.is_in(tag, tags)).to_pylist()
-    return found
+    return pc.is_in(tag, tags)
 
 
 def relation_changes(

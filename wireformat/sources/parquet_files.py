@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -44,6 +45,21 @@ class ParquetSource:
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
+        with self._opened() as parquet:
+            if not parquet.metadata.num_rows:
+                yield SourceMessages(self.name, [], self.size)
+            bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
+            for batch in self._batches(parquet, [self.column]):
+                yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields some columns of the rows, about MESSAGE_BATCH_BYTES of messages at a time. Raises OSError."""
+        with self._opened() as parquet:
+            for batch in self._batches(parquet, columns):
+                yield batch.select(columns)
+
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
         with (
             errors_of(self.name, pa.ArrowException),
             pq.ParquetFile(self.file, buffer_size=READ_BYTES, pre_buffer=False) as parquet,
@@ -52,13 +68,12 @@ class ParquetSource:
             if self.groups is not None and self.groups.stop > parquet.num_row_groups:
                 expected, found = (counted(count, "row group") for count in (self.groups.stop, parquet.num_row_groups))
                 raise OSError(f"expected at least {expected}, as when it was looked at first, got {found}")
-            if not parquet.metadata.num_rows:
-                yield SourceMessages(self.name, [], self.size)
-            bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
-            for group in range(parquet.num_row_groups) if self.groups is None else self.groups:
-                rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
-                for batch in parquet.iter_batches(rows, row_groups=[group], columns=[self.column]):
-                    yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+            yield parquet
+
+    def _batches(self, parquet: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for group in range(parquet.num_row_groups) if self.groups is None else self.groups:
+            rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
+            yield from parquet.iter_batches(rows, row_groups=[group], columns=[*columns])
 
     def row_groups(self) -> list[RowGroup]:
         """Returns the row groups of the file."""

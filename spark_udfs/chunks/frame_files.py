@@ -1,0 +1,199 @@
+"""The Parquet files of a DataFrame that does nothing but read them: the workers read them without the JVM."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+import wireformat as wf
+
+from ..plain_files import parquet_files
+from ..position_errors import check_positions
+from ..positions import PositionColumns
+from ..schemas import arrow_types
+from .extents import Extent, joined
+from .files import Read, task_frame
+from .groups import signs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wireformat.chunks.file_ranges import FileRange
+
+MOST_FILES = 1000
+"""The largest number of files of which the driver looks at the row groups, one after the other."""
+
+SMALL_BYTES = 4 << 20
+"""Spark puts files that are smaller than about this into one task, which is faster than a task for each."""
+
+
+class FrameFiles:
+    """Ranges of the files of a DataFrame. Each is a chunk, as a partition of the DataFrame can be.
+
+    names     of the columns to read: stream_by, order_by, and the messages
+    streams   how many of them are stream_by
+    ranges    of files that have these columns
+    tasks     the least number of tasks that they are divided among, if there are so many ranges
+    """
+
+    def __init__(
+        self, session: SparkSession, names: Sequence[str], streams: int, ranges: Sequence[FileRange], tasks: int
+    ) -> None:
+        from wireformat.chunks.file_ranges import RANGE_BYTES
+
+        self._session = session
+        self._names = names
+        self._streams = streams
+        self._ranges = ranges
+        sizes = np.array([one.bytes for one in ranges])
+        middles, size = np.cumsum(sizes) - sizes / 2, max(int(sizes.sum()), 1)
+        self._partitions = (middles / size * max(tasks, size // RANGE_BYTES)).astype(int).tolist()
+        """Of each range: consecutive ones are together, so that tasks have about the same size."""
+
+    @classmethod
+    def of(cls, df: DataFrame, payload: str, positions: PositionColumns, format: str) -> FrameFiles | None:
+        """Returns the files of a DataFrame, or None if Spark has to read them, or does it better."""
+        from wireformat.chunks.file_ranges import RANGE_BYTES, file_ranges
+        from wireformat.sources.find import natural_order
+
+        fields = [*arrow_types(StructType([*positions.fields])), pa.field(payload, pa.binary())]
+        names = [field.name for field in fields]
+        paths = parquet_files(df, names)
+        if not paths or len(paths) > MOST_FILES:
+            return None
+        tasks = df.sparkSession.sparkContext.defaultParallelism
+        try:
+            if not all(_has(path, fields) for path in paths):
+                return None
+            paths.sort(key=natural_order)
+            ranges = file_ranges(paths, format, payload)
+            size = sum(one.bytes for one in ranges)
+            if len(ranges) < tasks:
+                ranges = file_ranges(paths, format, payload, min(RANGE_BYTES, max(SMALL_BYTES, size // tasks)))
+        except (OSError, pa.ArrowException, wf.OptionError):
+            return None  # Spark says what is wrong
+        is_small = len(ranges) > tasks and size < SMALL_BYTES * len(ranges)
+        if not ranges or is_small or any(one.groups is None for one in ranges):
+            return None
+        return cls(df.sparkSession, names, len(positions.stream_by), ranges, tasks)
+
+    def extents(self) -> list[tuple[Extent, int]] | None:
+        """Returns the extents of all ranges and the numbers of these, in the order of stream and position.
+
+        None if the messages of a range are in another order. Where the statistics of the files have the positions,
+        that is known only when the messages are read.
+        """
+        stated = [stated_extents(one, self._names[:-1], self._streams) for one in self._ranges]
+        of_ranges = dict(enumerate(stated))
+        if None in stated:
+            rows = self.map(partial(extent_batches, self._streams), "number int, found binary").collect()
+            of_ranges = {row["number"]: pickle.loads(row["found"]) for row in rows}
+        found: list[tuple[Extent, int]] = []
+        for number, extents in of_ranges.items():
+            if extents is None:
+                return None
+            found += [(one._replace(partition=self._partitions[number]), number) for one in extents]
+        return sorted(found)
+
+    def map(
+        self, read: Read, schema: Any, *, relations_only: bool = False, only: Collection[int] | None = None
+    ) -> DataFrame:
+        """Returns what a function makes of the messages of each range, whose number is that of the chunk.
+
+        relations_only   reads only messages that describe relations of pgoutput, and that begin or end their validity
+        only             numbers of the ranges to read; None for all
+        """
+        tasks: list[dict[int, bytes]] = [{} for _ in range(self._partitions[-1] + 1)]
+        for number, one in enumerate(self._ranges):
+            if only is None or number in only:
+                tasks[self._partitions[number]][number] = pickle.dumps(one)
+        rows = task_frame(self._session, tasks)
+        return rows.mapInArrow(partial(file_batches, read, [*self._names], relations_only), schema)
+
+
+def _has(path: Path, fields: Sequence[pa.Field]) -> bool:
+    """Whether a file has these columns, and Spark takes their values as they are."""
+    schema = pq.read_schema(path)
+    return all(schema.names.count(one.name) == 1 and schema.field(one.name).type == one.type for one in fields)
+
+
+def file_batches(
+    read: Read, names: Sequence[str], relations_only: bool, tasks: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that does with the messages of files what `read` does with those of a DataFrame.
+
+    names   of stream_by, order_by, and the column with the messages
+    tasks   number and FileRange
+    """
+    return read(_messages(names, relations_only, tasks))
+
+
+def _messages(names: Sequence[str], relations_only: bool, tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields chunk, stream_by, order_by and message."""
+    from wireformat.chunks.relations import are_of_needed_kinds
+
+    for batch in tasks:
+        for number, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            file: FileRange = pickle.loads(data)
+            for rows in file.rows(names):
+                *positions, messages = rows.columns
+                check_positions(positions, names[:-1])
+                columns = [pa.array(np.full(len(rows), number, np.int32)), *positions, messages]
+                found = pa.RecordBatch.from_arrays(columns, names=["chunk", *names])
+                yield found.filter(are_of_needed_kinds(messages)) if relations_only else found
+
+
+def stated_extents(file: FileRange, names: Sequence[str], streams: int) -> list[Extent] | None:
+    """Returns the extents of a range, as the statistics of its file state them; None if they do not.
+
+    names     of stream_by and order_by
+    streams   how many of them are stream_by
+    """
+    assert file.groups is not None, "these are ranges of Parquet files"
+    metadata = pq.read_metadata(file.path)
+    found = []
+    for group in map(metadata.row_group, range(*file.groups)):
+        columns = map(group.column, range(group.num_columns))
+        statistics = {column.path_in_schema: column.statistics for column in columns}
+        own = [statistics[name] for name in names]
+        # those of strings may be cut
+        if not all(one is not None and one.has_min_max and isinstance(one.min, int) for one in own):
+            return None
+        if any(one.min != one.max for one in own[:-1]):
+            return None
+        first, last = (tuple(getattr(one, which) for one in own) for which in ("min", "max"))
+        found.append([Extent(first[:streams], first[streams:], last[streams:], 0)])
+    return joined(found)
+
+
+def extent_batches(streams: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for `FrameFiles.map` that finds the extents of ranges; see `FrameFiles.extents`.
+
+    streams   the number of stream_by
+    """
+    with_rows = (batch for batch in batches if len(batch))
+    for number, own in groupby(with_rows, lambda batch: batch.column(0)[0].as_py()):
+        found = pickle.dumps(joined(_extents(batch.columns[1:-1], streams) for batch in own))
+        yield pa.RecordBatch.from_arrays([pa.array([number], pa.int32()), pa.array([found])], names=["number", "found"])
+
+
+def _extents(positions: Sequence[pa.Array], streams: int) -> list[Extent] | None:
+    """Returns the extents of rows; None if they are not in the order of stream and position."""
+    steps = [signs(column, None)[1:] for column in positions]
+    if not (reduce(lambda first, second: np.where(first == 0, second, first), steps) > 0).all():
+        return None
+    is_new = np.logical_or.reduce(steps[:streams]) if streams else np.zeros(0, bool)
+    found = []
+    for start, stop in pairwise([0, *(np.flatnonzero(is_new) + 1).tolist(), len(positions[0])]):
+        first, last = (tuple(column[at].as_py() for column in positions) for at in (start, stop - 1))
+        found.append(Extent(first[:streams], first[streams:], last[streams:], 0))
+    return found
