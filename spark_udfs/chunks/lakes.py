@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from wireformat.errors import counted
 from wireformat.lake.chunks import LakePlan, discard, joined, publish
-from wireformat.lake.names import folder_of
 from wireformat.lake.options import LakeOptions, check_named_tables
 from wireformat.lake.result import result, with_open_changes
+from wireformat.lake.stored.names import folder_of
 from wireformat.options import ReadOptions
 from wireformat.options.local_paths import in_home
 from wireformat.options.table_names import written

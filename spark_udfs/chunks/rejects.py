@@ -17,7 +17,7 @@ from wireformat.lake.lake import attempt_of
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.parquet import ParquetFile
 from wireformat.lake.rejects import SCHEMA, Rejects, digest
-from wireformat.lake.store import HIDDEN
+from wireformat.lake.stored.store import HIDDEN
 from wireformat.stream.capture_position import CapturePosition
 
 from ..schemas import MESSAGE

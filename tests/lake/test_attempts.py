@@ -15,7 +15,7 @@ from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import Choice, LakeOptions
 from wireformat.lake.result import TableFiles
-from wireformat.lake.store import Store
+from wireformat.lake.stored.store import Store
 from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.lake import table_writer
-from wireformat.lake.delta import DeltaFolder
+from wireformat.lake.delta.folder import DeltaFolder
 from wireformat.lake.lake import Lake
 
 from ..examples import at_most

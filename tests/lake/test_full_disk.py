@@ -10,13 +10,13 @@ import deltalake
 import pytest
 
 import wireformat as wf
-from wireformat.lake import lake as lake_module
+from wireformat.lake import table_folder
 from wireformat.lake.chunks import LakePlan, joined, publish
-from wireformat.lake.delta import DeltaFolder
+from wireformat.lake.delta.folder import DeltaFolder
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import Choice, LakeOptions
 from wireformat.lake.result import TableFiles
-from wireformat.lake.store import Store
+from wireformat.lake.stored.store import Store
 from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
 
@@ -58,7 +58,7 @@ def test_at_each_moment(
     format: str, state: str, file_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write is repeated while the disk is full. If each attempt left its files, there would never be room again."""
-    monkeypatch.setattr(lake_module, "FILE_BYTES", file_bytes)
+    monkeypatch.setattr(table_folder, "FILE_BYTES", file_bytes)
     disk = Disk(monkeypatch)
     options: dict[str, Any] = {"threads": 1, "memory_limit": 4 * file_bytes}
     write(MESSAGES, tmp_path / "whole", format, state, **options)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.lake import manifest
-from wireformat.lake.store import Store
+from wireformat.lake.stored import manifest
+from wireformat.lake.stored.store import Store
 
 from .histories import TABLES, messages_of, transactions
 from .reading import manifest_of, read, values

@@ -12,9 +12,9 @@ import deltalake
 import pytest
 
 import wireformat as wf
-from wireformat.lake import delta as delta_module
-from wireformat.lake.delta import DeltaFolder
-from wireformat.lake.names import folder_of
+from wireformat.lake.delta import folder as delta_module
+from wireformat.lake.delta.folder import DeltaFolder
+from wireformat.lake.stored.names import folder_of
 
 from .histories import TABLES, messages_of, transactions
 from .reading import read_all

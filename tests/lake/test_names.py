@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.lake.names import folder_of, stored_names
+from wireformat.lake.stored.names import folder_of, stored_names
 from wireformat.options.table_names import written
 
 from .reading import read, tables_of, values

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.lake import lake as lake_module
+from wireformat.lake import table_folder
 from wireformat.lake.chunks import LakePlan
 from wireformat.lake.options import LakeOptions
 from wireformat.sources import groups
@@ -74,7 +74,7 @@ def test_files(tmp_path: Path) -> None:
 def test_a_file_that_becomes_large_ends(format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next rows of the table begin another one; all are of the table."""
     monkeypatch.setattr(groups, "GROUP_ROWS", 1)
-    monkeypatch.setattr(lake_module, "FILE_BYTES", 1)
+    monkeypatch.setattr(table_folder, "FILE_BYTES", 1)
     lake = tmp_path / "lake"
     written = _in_two_files(tmp_path).write(lake, format=format)
     check(MESSAGES, lake, "changes")
@@ -93,7 +93,7 @@ def test_files_that_ended_go_with_a_write_that_fails(
     format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(groups, "GROUP_ROWS", 1)
-    monkeypatch.setattr(lake_module, "FILE_BYTES", 1)
+    monkeypatch.setattr(table_folder, "FILE_BYTES", 1)
     write(MESSAGES[:10], tmp_path / "lake", format, "changes")
     before = files_of(tmp_path / "lake")
     pq.write_table(pa.table({"payload": [b"no message"]}), tmp_path / "2.parquet")

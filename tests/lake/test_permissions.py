@@ -105,7 +105,7 @@ def test_a_folder_of_a_lake_that_is_not_writable(format: str, state: str, where:
         write(MESSAGES, lake, format, state)
     assert str(lake / where) in str(error.value)
     assert "Permission denied" in str(error.value)
-    assert "change its owner" in str(error.value) or "mend the cause" in str(error.value)
+    assert "change its owner" in str(error.value) or "remove the cause" in str(error.value)
     assert "\x1b" not in str(error.value)
     if format == "parquet" or where == Path():  # each Delta table is as it was, or as it should be
         assert read_all(lake) == rows

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.lake import lake as lake_module
+from wireformat.lake.lake import Lake
 
 from .reading import read
 from .writing import MESSAGES, capture_of, inserts_of_types
@@ -58,7 +58,7 @@ def test_a_repeated_write_keeps_the_rejects(tmp_path: Path, monkeypatch: pytest.
         return list(pq.read_table(path).to_pylist())
 
     with monkeypatch.context() as patched:
-        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        patched.setattr(Lake, "commit", lambda lake, position: None)
         first = write_rejects(messages)
     assert sorted(row["kind"] for row in first) == ["CORRUPT", "INSERT"]
     for _ in range(2):

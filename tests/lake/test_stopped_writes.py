@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.lake import lake as lake_module
+from wireformat.lake.lake import Lake
+from wireformat.lake.table_folder import TableFolder
 
 from .histories import TABLES, messages_of, transactions
 from .reading import read, values
@@ -39,7 +40,7 @@ def test_a_write_that_stops_between_tables(
     first = [] if state == "latest" and format == "parquet" else MESSAGES[:20]
     if first:
         write(first, tmp_path, format, state)
-    publish = lake_module.TableFolder.publish
+    publish = TableFolder.publish
     calls = iter(range(100))
 
     def stopping(target: Any) -> None:
@@ -48,8 +49,8 @@ def test_a_write_that_stops_between_tables(
         publish(target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(lake_module.TableFolder, "publish", stopping)
-        patched.setattr(lake_module.Lake, "discard", lambda lake: None)
+        patched.setattr(TableFolder, "publish", stopping)
+        patched.setattr(Lake, "discard", lambda lake: None)
         with pytest.raises(Stopped):
             write(MESSAGES[:40], tmp_path, format, state, threads=1)
     end = (30, 40, 50)[moment]
@@ -67,7 +68,7 @@ def test_columns_with_the_names_of_positions(tmp_path: Path, monkeypatch: pytest
     messages = messages_of([*transactions(60, more="csn")])
     write(messages[:20], tmp_path, "delta", "changes")
     with monkeypatch.context() as patched:
-        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        patched.setattr(Lake, "commit", lambda lake, position: None)
         write(messages[:40], tmp_path, "delta", "changes")
     write(messages, tmp_path, "delta", "changes")
     for table in TABLES:
@@ -77,14 +78,14 @@ def test_columns_with_the_names_of_positions(tmp_path: Path, monkeypatch: pytest
 
 def test_a_write_that_stops_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It removes nothing that the manifest names."""
-    commit = lake_module.Lake.commit
+    commit = Lake.commit
 
     def stopping(lake: Any, position: wf.CapturePosition) -> None:
         commit(lake, position)
         raise Stopped
 
     with monkeypatch.context() as patched:
-        patched.setattr(lake_module.Lake, "commit", stopping)
+        patched.setattr(Lake, "commit", stopping)
         with pytest.raises(Stopped):
             write(MESSAGES, tmp_path, "parquet", "changes")
     check(MESSAGES, tmp_path, "changes")

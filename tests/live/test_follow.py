@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.lake.store import Store
+from wireformat.lake.stored.store import Store
 from wireformat.live import Progress
 from wireformat.live.intake import SqlIntake
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from wireformat.lake.names import folder_of
+from wireformat.lake.stored.names import folder_of
 
 from ..servers.server import Server
 from .databases import Database, database

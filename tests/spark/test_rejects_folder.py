@@ -17,7 +17,7 @@ from spark_udfs.chunks.groups import GroupMessages
 from spark_udfs.chunks.lakes import StreamLakes, _absolute
 from spark_udfs.chunks.rejects import ChunkRejects, RejectsFile, RejectsFolder
 from wireformat.lake.options import LakeOptions
-from wireformat.lake.store import Store
+from wireformat.lake.stored.store import Store
 
 FORMAT = "pgoutput"
 END = wf.CapturePosition(FORMAT)

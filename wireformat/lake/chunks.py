@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..stream.capture_position import CapturePosition
-from .delta import DeltaFolder, commit_properties
-from .lake import Lake, attempt_of, publish_files
-from .manifest import Manifest
+from .delta.folder import DeltaFolder
+from .delta.log import commit_properties
+from .lake import Lake, attempt_of
 from .options import LakeOptions
 from .result import TableFiles
+from .stored.manifest import Manifest
+from .table_folder import publish_files
 
 
 @dataclass(frozen=True)

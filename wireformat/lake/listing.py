@@ -12,8 +12,8 @@ from ..stream.capture_position import CapturePosition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .manifest import Manifest
-    from .store import Store
+    from .stored.manifest import Manifest
+    from .stored.store import Store
 
 
 @checks_keywords
@@ -41,7 +41,7 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
     """
     import pyarrow as pa
 
-    from .manifest import read_files
+    from .stored.manifest import read_files
 
     store, manifest = _opened(folder, filesystem, storage_options)
     is_parquet = manifest.format == "parquet"
@@ -69,8 +69,8 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
 
 
 def _opened(folder: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> tuple[Store, Manifest]:
-    from .manifest import read_manifest
-    from .store import Store
+    from .stored.manifest import read_manifest
+    from .stored.store import Store
 
     store = Store.of(folder, filesystem, storage_options)
     manifest = read_manifest(store)

@@ -17,7 +17,7 @@ from ..options.table_names import TableName, canonical_patterns, one_table, sugg
 from ..sources.handed_rows import HandedRows
 from ..sources.identities import Identities
 from .lake import Lake, checked_manifest
-from .store import Store
+from .stored.store import Store
 
 _FORMATS = ("parquet", "delta")
 

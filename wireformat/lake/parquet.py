@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .store import Store
+from .stored.store import Store
 
 MOST_STATISTICS_CHARACTERS = 32
 """Longer texts are no bounds of a column in Delta's log, which is read as a whole."""

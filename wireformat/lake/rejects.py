@@ -22,7 +22,7 @@ from ..arrow.unread import UNREAD
 from ..errors import OptionError
 from ..options.table_names import TableName
 from .parquet import ParquetFile
-from .store import Store
+from .stored.store import Store
 
 SCHEMA = pa.schema(
     [

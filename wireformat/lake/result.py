@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ..options.table_names import TableName
 from .lake import Lake
-from .manifest import StoredTable
 from .parquet import WrittenFile
+from .stored.manifest import StoredTable
 
 RESULT = pa.schema(
     [

@@ -20,9 +20,10 @@ from ..sources.groups import Parts
 from ..sources.handed_rows import joined_parts
 from ..sources.identities import DefinedBatch, Definition
 from ..stream.capture_position import CapturePosition
-from .delta import DeltaFolder, commit_properties, not_covered
-from .lake import Lake
-from .merge import (
+from .delta.covered import not_covered
+from .delta.folder import DeltaFolder
+from .delta.log import commit_properties
+from .delta.merge import (
     TouchedRows,
     check_columns,
     current_rows,
@@ -30,11 +31,12 @@ from .merge import (
     merge,
     plan_merge,
 )
+from .lake import Lake
 from .options import Choice, LakeInput
 from .rejects import Rejects
 from .result import TableFiles
 from .spill import Spill
-from .stored import sql_types, stored_versions
+from .stored.schema import sql_types, stored_versions
 
 _POSITION_COLUMNS = ("commit_lsn", "csn")
 """Kept columns, by which rows are found that a Delta table has already."""

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from .. import lake
 from ..capture import Capture
 from ..errors import OptionError, ServerError
-from ..lake.delta import DeltaFolder
-from ..lake.manifest import read_manifest
-from ..lake.names import folder_of
+from ..lake.delta.folder import DeltaFolder
 from ..lake.options import LakeOptions
+from ..lake.stored.manifest import read_manifest
+from ..lake.stored.names import folder_of
 from ..options.table_names import one_table, written
 from ..stream.capture_position import CapturePosition, SlotPosition
 

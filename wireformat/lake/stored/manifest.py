@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..errors import StateError
-from ..stream.capture_position import CapturePosition
+from ...errors import StateError
+from ...stream.capture_position import CapturePosition
 from .store import Store
 
 PATH = "_wireformat.json"

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow.arrays import Array
-from ..arrow.row_changes import RELATION_ID_COLUMN
-from ..errors import BadRows
-from ..options.table_names import written
-from ..sources.identities import DefinedBatch, IdentifiedRows, Keys, as_inserts
+from ...arrow.arrays import Array
+from ...arrow.row_changes import RELATION_ID_COLUMN
+from ...errors import BadRows
+from ...options.table_names import written
+from ...sources.identities import DefinedBatch, IdentifiedRows, Keys, as_inserts
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable

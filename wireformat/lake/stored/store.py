@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from ..errors import LakeConflict, LakeError, OptionError
-from ..extras import needs
-from ..options.checks import shown
-from ..options.local_paths import in_home
+from ...errors import LakeConflict, LakeError, OptionError
+from ...extras import needs
+from ...options.checks import shown
+from ...options.local_paths import in_home
 
 HIDDEN = ".wireformat-"
 """Files whose names begin so are not finished. Readers of folders skip names that begin with a dot."""

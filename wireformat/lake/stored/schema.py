@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow.typed_tables.columns import wider
-from ..arrow.typed_tables.versions import TableVersions, Version
-from ..errors import BadRows, OptionError
-from ..options.table_names import written
+from ...arrow.typed_tables.columns import wider
+from ...arrow.typed_tables.versions import TableVersions, Version
+from ...errors import BadRows, OptionError
+from ...options.table_names import written
 from .manifest import StoredTable, StoredVersion
 
 NAME = b"wireformat.column"

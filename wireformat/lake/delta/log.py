@@ -1,0 +1,117 @@
+"""The log of a Delta table: what a commit says about the stream, and commits that a power cut has damaged."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from ...stream.capture_position import CapturePosition
+from ...stream.positions import Position
+from ..stored.store import Store
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable
+
+_APPLICATION = "wireformat."
+_NUMBERS = ("transactions", "lsn", "csn")
+"""The numbers of a Position. The log keeps each as the version of an application of this name, also in checkpoints."""
+
+_RELATION_ID = f"{_APPLICATION}relation_id"
+POSITION = f"{_APPLICATION}position"
+"""Key of a commit's metadata: the position, as JSON."""
+
+_TRANSACTIONS = f"{_APPLICATION}app_transactions"
+"""Key of a commit's metadata: the number of its application transactions, which deltalake writes last."""
+
+LAST_CHECKPOINT = "_last_checkpoint"
+"""The file of a log that names its last checkpoint."""
+
+_LOG = "/_delta_log"
+_CHECKPOINT = ".checkpoint.parquet"
+_COMMIT = re.compile(r"\d{20}\.json")
+_MOST = (1 << 63) - 1
+
+
+def log_of(folder: str) -> str:
+    """Returns the folder with the log of the table in a folder."""
+    return f"{folder}{_LOG}"
+
+
+def commit_path(folder: str, version: int) -> str:
+    """Returns the path of a commit."""
+    return f"{log_of(folder)}/{version:020}.json"
+
+
+def checkpoint_path(folder: str, version: int) -> str:
+    """Returns the path of the checkpoint after a commit."""
+    return f"{log_of(folder)}/{version:020}{_CHECKPOINT}"
+
+
+def added_path(folder: str, add: dict[str, Any]) -> str:
+    """Returns the path in the lake of a file that a commit adds; `add` is the action."""
+    return f"{folder}/{unquote(add['path'])}"
+
+
+def commit_properties(position: CapturePosition, relation_id: int | None) -> CommitProperties:
+    """Returns what a commit says about the stream, which `position_in` reads."""
+    from deltalake import CommitProperties, Transaction
+
+    numbers = {name: getattr(position.delivered, name) for name in _NUMBERS}
+    versions = {_APPLICATION + name: min(number, _MOST) for name, number in numbers.items() if number is not None}
+    if relation_id is not None:
+        versions[_RELATION_ID] = relation_id
+    return CommitProperties(
+        custom_metadata={POSITION: position.to_json(), _TRANSACTIONS: str(len(versions))},
+        app_transactions=[Transaction(name, version) for name, version in versions.items()],
+    )
+
+
+def position_in(table: DeltaTable) -> tuple[Position | None, int | None]:
+    """Returns the position that a Delta table has reached, and the OID of the table whose rows it has.
+
+    The position is None if `Capture.write` has not written the table, the OID if the format sends none.
+    """
+    transactions, lsn, csn = (table.transaction_version(_APPLICATION + name) for name in _NUMBERS)
+    done = None if transactions is None else Position(transactions, lsn, csn)
+    return done, table.transaction_version(_RELATION_ID)
+
+
+def undo_damaged_commits(store: Store) -> None:
+    """Removes the last commits of the Delta tables of a store if a power cut has damaged them or their files.
+
+    deltalake does not wait for the disk, so after a power cut a commit may lack its end, or files that it names.
+    Readers then get an error, or a part of its rows. Call it only if a write has not ended: everything that a write
+    has written is on the disk when it ends.
+    """
+    logs: dict[str, list[str]] = {}
+    for path in store.files():
+        folder, _, name = path.rpartition("/")
+        if folder.endswith(_LOG):
+            logs.setdefault(folder.removesuffix(_LOG), []).append(name)
+    for folder, names in logs.items():
+        for name in names:
+            if name.endswith(_CHECKPOINT) and not store.is_parquet(f"{log_of(folder)}/{name}"):
+                store.delete(f"{log_of(folder)}/{name}")
+                store.delete(f"{log_of(folder)}/{LAST_CHECKPOINT}")  # it may name the deleted one
+        for version in sorted((int(name[:20]) for name in names if _COMMIT.fullmatch(name)), reverse=True):
+            if _is_whole(store, folder, version):
+                break
+            store.delete(commit_path(folder, version))
+
+
+def _is_whole(store: Store, folder: str, version: int) -> bool:
+    """Whether a commit is complete, and the files in the table's folder that it adds have their sizes."""
+    try:
+        actions = [json.loads(line) for line in (store.read(commit_path(folder, version)) or b"").splitlines()]
+    except ValueError:
+        return False
+    about: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    # Commits of earlier releases do not say how many application transactions they have.
+    expected = int(about[_TRANSACTIONS]) if _TRANSACTIONS in about else int(POSITION in about)
+    if sum("txn" in action for action in actions) < expected:
+        return False  # cut at the end of a line, which deltalake takes for the end of the commit
+    added = [action["add"] for action in actions if "add" in action]
+    own = [add for add in added if not add["path"].startswith("/") and "://" not in add["path"]]
+    return bool(actions) and all(store.size(added_path(folder, add)) == add["size"] for add in own)

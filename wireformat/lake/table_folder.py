@@ -1,0 +1,171 @@
+"""`TableFolder`: the files of one table in a write, from stored rows to published Parquet files or a Delta table."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ..options.table_names import written
+from .delta.folder import DeltaFolder
+from .parquet import ParquetFile, WrittenFile
+from .partitions import COMMIT_DATE, Partitions, check_partition_column, partition_column
+from .stored.manifest import File, Manifest, StoredTable
+from .stored.names import folder_of, stored_names
+from .stored.schema import StoredSchema, delta_type, type_onto, without_empty_structs
+from .stored.store import Store
+
+FILE_BYTES = 512 << 20
+"""At this size a file ends, and the next rows of its table begin another one."""
+
+
+class LakeFiles(NamedTuple):
+    """Where the tables of a lake put their files in one write.
+
+    store      the files of the lake
+    manifest   gets the tables, with their files
+    stream     the format of the stream
+    new_path   returns the path of a new file of this write: from its folder, and how many were begun there before it
+    """
+
+    store: Store
+    manifest: Manifest
+    stream: str
+    new_path: Callable[[str, int], str]
+
+
+class TableFolder:
+    """The files of a table in a write.
+
+    name    schema and name
+    typed   the schema of its typed rows
+    types   the SQL types of its columns
+
+    `table` is what the manifest will say about the table, `stored` how its rows are stored, `delta` the Delta table,
+    None in a Parquet lake. `written` are the files that have ended. `may_be_logged` is whether the log of the Delta
+    table may name them: they then stay if the write fails.
+
+    Raises OptionError for a column that cannot be stored, and BadRows for a type that the Delta table cannot take.
+    """
+
+    def __init__(self, lake: LakeFiles, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
+        manifest, store = lake.manifest, lake.store
+        is_delta = manifest.format == "delta"
+        self._lake = lake
+        self.name = name
+        self.table = manifest.tables.get(name) or StoredTable(folder_of(name))
+        columns = [field.name for field in typed.field("_old").type]
+        about = [field.name for field in typed if field.name not in columns]
+        partition = partition_column(manifest.partition_by, name)
+        if partition is not None:
+            check_partition_column(name, partition, typed.field("_old").type, manifest.state)
+        others = [*about, COMMIT_DATE] if partition == COMMIT_DATE else about
+        self.table.columns = stored_names(columns, self.table.columns, others)
+        self.table.types |= types
+        stored = None if partition is None else self.table.columns.get(partition, partition)
+        self._partitions = Partitions(name, partition, stored, is_delta=is_delta, is_local=store.is_local)
+        self.delta = DeltaFolder(store, self.table.folder, name, self._partitions.names) if is_delta else None
+        other_types = {} if self.delta is None else self._types_of_delta(self.delta, typed, columns)
+        self.stored = StoredSchema(typed, self.table, other_types)
+        self.written: list[WrittenFile] = []
+        self.may_be_logged = False
+        self._may_be_published = False
+        self._schema: pa.Schema | None = None
+        self._files: dict[str | None, ParquetFile] = {}
+        """The file of each partition that has not ended."""
+        self._begun: dict[str, int] = {}
+        """How many files have been begun in each folder."""
+
+    def _types_of_delta(self, delta: DeltaFolder, typed: pa.Schema, columns: Collection[str]) -> dict[str, pa.DataType]:
+        """Returns the type of each column in the Delta table."""
+        there = delta.schema
+        found = {}
+        for name in columns:
+            type = delta_type(typed.field(name).type)
+            stored = self.table.columns[name]
+            if there is not None and stored in there.names:
+                type = type_onto(self.name, name, there.field(stored).type, type)
+            found[name] = type
+        return found
+
+    def stored_rows(self, typed: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns typed rows as they are stored. Raises BadRows for a value that no partition can have."""
+        rows = self.stored.stored(typed)
+        self._partitions.check(rows)
+        return rows
+
+    def write(self, batch: pa.RecordBatch, most_column_chunks: int | None = None) -> None:
+        """Writes stored rows. Raises BadRows and OSError.
+
+        most_column_chunks   a file ends when it has this many columns of row groups, which take memory until it ends
+        """
+        batch = self._partitions.with_column(batch.select(without_empty_structs(batch.schema).names))
+        self._schema = batch.schema
+        for value, rows in self._partitions.divided(batch):
+            file = self._file(value, rows.schema)
+            file.write(rows)
+            has_many = most_column_chunks is not None and file.column_chunks >= most_column_chunks
+            if has_many or file.size >= FILE_BYTES:
+                self._end(value, {})
+
+    def _file(self, value: str | None, schema: pa.Schema) -> ParquetFile:
+        """Returns the file of a partition to which rows are added."""
+        if value not in self._files:
+            folder = self.table.folder + self._partitions.folder(value)
+            same_folder = folder.casefold().rstrip(".")  # to some file systems
+            index = self._begun.get(same_folder, 0)
+            self._begun[same_folder] = index + 1
+            path = self._lake.new_path(folder, index)
+            if self.delta is not None:  # a write that was killed may have left a file of this name
+                path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
+            self._files[value] = ParquetFile(
+                self._lake.store, path, schema, self._partitions.values(value), is_logged=self.delta is not None
+            )
+        return self._files[value]
+
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Ends the files, with metadata. Raises OSError."""
+        for value in [*self._files]:
+            self._end(value, metadata)
+
+    def _end(self, value: str | None, metadata: Mapping[str, str]) -> None:
+        """Ends the file of a partition."""
+        about = {"table": written(self.name), "state": self._lake.manifest.state, "format": self._lake.stream}
+        whole = {f"wireformat.{name}": text for name, text in about.items()} | {**metadata}
+        self.written.append(self._files[value].close(whole))
+        del self._files[value]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the written rows, with that of the partitions; rows must have been written."""
+        assert self._schema is not None, "rows have been written"
+        return pa.schema([pa.field(field.name, field.type) for field in self._schema])
+
+    def publish(self) -> None:
+        """Gives the files of a Parquet lake their names, and adds the table and its files to the manifest."""
+        self._lake.manifest.tables[self.name] = self.table
+        if self.delta is None:
+            self._may_be_published = True
+            publish_files(self._lake.store, self.table, self.written)
+
+    def discard(self) -> None:
+        """Removes the files of a write that was not committed."""
+        for file in self._files.values():
+            file.discard()
+        if self.delta is None or not self.may_be_logged:
+            for one in self.written:
+                self._lake.store.delete(one.unfinished)
+                if self._may_be_published:  # else another attempt of the task may have published a file of this name
+                    self._lake.store.delete(one.path)
+
+
+def publish_files(store: Store, table: StoredTable, files: Sequence[WrittenFile]) -> None:
+    """Gives files of a Parquet lake their names, and adds them to the table for the manifest. Raises OSError."""
+    for file in files:
+        if file.unfinished != file.path:
+            store.move(file.unfinished, file.path)
+        table.files.append(File(file.path, file.rows, file.size))
+    for path in {file.path.rpartition("/")[0]: file.path for file in files}.values():
+        store.flush_names(path)
