@@ -9,8 +9,8 @@ snapshot              the rows that tables have before their changes
 slots, checks         slots of a server; what must be right before a stream starts, in a folder
 administration        a slot is checked, created, dropped
 sink                  the lake
-follower, following   a run from a slot to a lake, and its options
 progress              how far a run has come
+following, run        `follow` and its options; a run from a slot to a lake, in a folder
 """
 
 from __future__ import annotations

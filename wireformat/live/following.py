@@ -14,9 +14,11 @@ from ..options.keywords import checks_keywords
 from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
-from .follower import Follower
 from .plugins import publication_names
 from .progress import Progress
+from .run.follower import Follower, RunOptions
+from .run.reports import Reports
+from .run.retries import Retries
 from .sink import Sink
 
 
@@ -111,9 +113,7 @@ def follow(
         "threads": threads,
         "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
-    follower = Follower(
-        connect=lambda: Connection(dsn, driver, via=via, stop=stop),
-        via=one_of("via", via, FOLLOWED_VIA),
+    run_options = RunOptions(
         slot=slot,
         publications=names,
         plugin=plugin,
@@ -121,16 +121,17 @@ def follow(
         creates_slot=create_slot,
         snapshot=snapshot,
         once=once,
+        via=one_of("via", via, FOLLOWED_VIA),
         batch_bytes=number("batch_bytes", batch_bytes, 1),
         batch_seconds=amount("batch_seconds", batch_seconds),
-        memory=number("memory_limit", memory_limit, 0) // 3,
+        memory_bytes=number("memory_limit", memory_limit, 0) // 3,
         idle_seconds=amount("idle_seconds", idle_seconds),
-        reconnect_seconds=amount("reconnect_seconds", reconnect_seconds),
-        sink=Sink(to, lake_options, reading, patterns),
-        tell=on_progress or (lambda progress: None),
-        stop=stop,
-        progress=Progress(
-            retained_alarm=None if retained_alarm is None else number("retained_alarm", retained_alarm, 0)
-        ),
     )
-    return follower.run()
+
+    def connect() -> Connection:
+        return Connection(dsn, driver, via=via, stop=stop)
+
+    alarm = None if retained_alarm is None else number("retained_alarm", retained_alarm, 0)
+    reports = Reports(connect, slot, on_progress or (lambda progress: None), Progress(retained_alarm=alarm))
+    retries = Retries(amount("reconnect_seconds", reconnect_seconds))
+    return Follower(run_options, connect, Sink(to, lake_options, reading, patterns), stop, reports, retries).run()
