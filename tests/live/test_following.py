@@ -19,6 +19,18 @@ def test_a_time_is_a_number_from_0_on(option: str, value: Any, tmp_path: Path) -
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.parametrize("value", [-1, 2.5, "96 MB", math.nan, None])
+def test_a_limit_of_memory_is_a_number_of_bytes(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="option memory_limit: expected a whole number from 0 on, got "):
+        live.follow("host=nowhere.invalid", tmp_path / "lake", slot="lake", publication="shop", memory_limit=value)
+
+
+@pytest.mark.parametrize("value", [5, "include-xids", ["include-xids"]])
+def test_options_of_the_plugin_are_a_mapping(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="option options: expected a mapping of names to values, got "):
+        live.follow("host=nowhere.invalid", tmp_path / "lake", slot="lake", publication="shop", options=value)
+
+
 @pytest.mark.parametrize("value", [-1, 2.5])
 def test_an_alarm_is_a_number_of_bytes(value: Any, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="option retained_alarm: expected a whole number from 0 on, got "):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -195,6 +196,13 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{name} is given twice")
         given[name] = value
     return given
+
+
+def to_bytes(megabytes: float) -> int:
+    """Returns the bytes of some megabytes; raises BadParameter for infinity and NaN."""
+    if not math.isfinite(megabytes):
+        raise typer.BadParameter(f"expected a number of megabytes, got {megabytes}")
+    return round(megabytes * 1e6)
 
 
 _QUOTED = r'"(?:[^"]|"")+"'

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..lake.options import LakeOptions
 from ..options import ReadOptions
-from ..options.checks import amount, number, one_of
+from ..options.checks import amount, mapping, number, one_of
 from ..options.keywords import checks_keywords
 from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
@@ -91,6 +91,7 @@ def follow(
     if (format, state) == ("parquet", "latest"):
         raise OptionError("option state: latest needs format='delta': Parquet files cannot be merged")
     patterns = ReadOptions.check(tables=tables).tables
+    memory = number("memory_limit", memory_limit, 0)
     lake_options = LakeOptions.check(
         format=format,
         state=state,
@@ -111,20 +112,20 @@ def follow(
         "encoding": encoding,
         "encoding_errors": encoding_errors,
         "threads": threads,
-        "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
+        "memory_limit": memory // 6,  # for open transactions, and again for what is being written
     }
     run_options = RunOptions(
         slot=slot,
         publications=names,
         plugin=plugin,
-        plugin_options=dict(options or {}),
+        plugin_options=mapping("option options", options),
         creates_slot=create_slot,
         snapshot=snapshot,
         once=once,
         via=one_of("via", via, FOLLOWED_VIA),
         batch_bytes=number("batch_bytes", batch_bytes, 1),
         batch_seconds=amount("batch_seconds", batch_seconds),
-        memory_bytes=number("memory_limit", memory_limit, 0) // 3,
+        memory_bytes=memory // 3,
         idle_seconds=amount("idle_seconds", idle_seconds),
     )
 

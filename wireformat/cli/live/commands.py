@@ -22,6 +22,7 @@ from ..options import (
     parse_schemas,
     parse_settings,
     split_lists,
+    to_bytes,
 )
 
 Dsn = Annotated[
@@ -151,11 +152,11 @@ def follow(
             plugin=plugin,
             options=parse_settings(option or ()),
             once=once,
-            batch_bytes=round(batch_mb * 1e6),
+            batch_bytes=to_bytes(batch_mb),
             batch_seconds=batch_seconds,
             idle_seconds=idle_seconds,
             reconnect_seconds=reconnect_seconds,
-            retained_alarm=None if retained_alarm is None else round(retained_alarm * 1e6),
+            retained_alarm=None if retained_alarm is None else to_bytes(retained_alarm),
             keys=split_keys(keys),
             schemas=parse_schemas(schema),
             partition_by=partition_by,
