@@ -13,17 +13,10 @@ from ..exits import exit_codes
 from ..options import (
     DEFAULT_FORMAT,
     STDOUT,
-    Column,
     Columns,
-    Dialect,
-    Encoding,
-    EncodingErrors,
-    FormatName,
     Json,
-    Mode,
     Schemas,
     Tables,
-    Threads,
     at_home,
     format_names,
     one_of,
@@ -31,6 +24,7 @@ from ..options import (
     parse_schemas,
     split_lists,
 )
+from .capture_options import capture_options, with_capture_options
 from .lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 
 ROWS = 50
@@ -52,18 +46,6 @@ Source = Annotated[
     ),
 ]
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table; names with a dot in double quotes.")]
-OrderBy = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LIST", help="Columns that order the messages of all files; default: the files' names."),
-]
-TwoPhase = Annotated[
-    str,
-    typer.Option(
-        metavar="commit|prepare",
-        autocompletion=one_of("commit", "prepare"),
-        help="When a prepared transaction counts: committed, or prepared.",
-    ),
-]
 Result = Annotated[
     Path | None,
     typer.Option(
@@ -83,10 +65,6 @@ To = Annotated[
 Rows = Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the screen shows.")]
 
 
-OPTIONS = ("format", "column", "mode", "encoding", "encoding_errors", "dialect", "two_phase", "threads")
-"""The arguments of the commands that a capture takes as they are."""
-
-
 def _result(output: Path | None, to: str | None, as_json: bool) -> tuple[Path | None, str | None]:
     """Returns the output and its format; --json is short for lines of JSON on standard output."""
     if not as_json:
@@ -96,52 +74,26 @@ def _result(output: Path | None, to: str | None, as_json: bool) -> tuple[Path | 
     return Path(STDOUT), "jsonl"
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the options of a capture out of the arguments of a command."""
-    found = {name: given[name] for name in OPTIONS if name in given}
-    return {**found, "order_by": split_lists(given["order_by"])}
-
-
+@with_capture_options(before="output", without=("two_phase",))
 def tables(
     files: Sources,
-    format: FormatName = DEFAULT_FORMAT,
-    column: Column = None,
-    order_by: OrderBy = None,
-    mode: Mode = "FAILFAST",
-    encoding: Encoding = "utf-8",
-    encoding_errors: EncodingErrors = "strict",
-    dialect: Dialect = "postgresql",
-    threads: Threads = None,
     output: Result = None,
     to: To = None,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """List the tables of a stream: columns, types, keys, changes, and where they begin and end."""
-    options = _options(locals())
     output, to = _result(output, to, as_json)
     with exit_codes():
         from . import tables as command
 
-        command.tables(
-            files,
-            output,
-            to=to,
-            **options,
-        )
+        command.tables(files, output, to=to, **capture_options(options))
 
 
+@with_capture_options(before="output")
 def typed(
     file: Source,
     table: Table,
-    format: FormatName = DEFAULT_FORMAT,
-    column: Column = None,
-    order_by: OrderBy = None,
-    mode: Mode = "FAILFAST",
-    encoding: Encoding = "utf-8",
-    encoding_errors: EncodingErrors = "strict",
-    dialect: Dialect = "postgresql",
-    two_phase: TwoPhase = "commit",
-    threads: Threads = None,
     output: Result = None,
     to: To = None,
     as_json: Json = False,
@@ -150,9 +102,9 @@ def typed(
     complete: Annotated[
         bool, typer.Option("--complete", help="Fill values that were not sent from the old row.")
     ] = False,
+    **options: Any,
 ) -> None:
     """Print or write the committed changes of a table, with real column types."""
-    options = _options(locals())
     output, to = _result(output, to, as_json)
     with exit_codes():
         from . import tables as command
@@ -165,22 +117,14 @@ def typed(
             rows=rows,
             schema=parse_columns(schema),
             complete=complete,
-            **options,
+            **capture_options(options),
         )
 
 
+@with_capture_options(before="output")
 def latest(
     file: Source,
     table: Table,
-    format: FormatName = DEFAULT_FORMAT,
-    column: Column = None,
-    order_by: OrderBy = None,
-    mode: Mode = "FAILFAST",
-    encoding: Encoding = "utf-8",
-    encoding_errors: EncodingErrors = "strict",
-    dialect: Dialect = "postgresql",
-    two_phase: TwoPhase = "commit",
-    threads: Threads = None,
     output: Result = None,
     to: To = None,
     as_json: Json = False,
@@ -189,9 +133,9 @@ def latest(
     keys: Annotated[
         list[str] | None, typer.Option(metavar="LIST", help="Key columns; default: the replica identity.")
     ] = None,
+    **options: Any,
 ) -> None:
     """Print or write the rows that a table has at the end of the stream."""
-    options = _options(locals())
     output, to = _result(output, to, as_json)
     with exit_codes():
         from . import tables as command
@@ -204,10 +148,11 @@ def latest(
             rows=rows,
             schema=parse_columns(schema),
             keys=split_lists(keys),
-            **options,
+            **capture_options(options),
         )
 
 
+@with_capture_options(before="as_json", without=("format",))
 def write(
     files: Sources,
     to: Folder,
@@ -239,18 +184,10 @@ def write(
             help="Format of the messages; `wireformat formats` lists them.",
         ),
     ] = DEFAULT_FORMAT,
-    column: Column = None,
-    order_by: OrderBy = None,
-    mode: Mode = "FAILFAST",
-    encoding: Encoding = "utf-8",
-    encoding_errors: EncodingErrors = "strict",
-    dialect: Dialect = "postgresql",
-    two_phase: TwoPhase = "commit",
-    threads: Threads = None,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Write all tables of a stream to a lake, one folder per table."""
-    options = _options(locals())
     if lake_format in FORMATS:
         raise typer.BadParameter(f"--format is that of the lake, parquet or delta; pass --from {lake_format}")
     with exit_codes():
@@ -268,7 +205,8 @@ def write(
             rejects=rejects,
             go_on=go_on,
             as_json=as_json,
-            **options,
+            format=format,
+            **capture_options(options),
         )
 
 
