@@ -1,4 +1,4 @@
-"""`Capture`: one object for a stream of messages, with the questions that users ask about it."""
+"""`Capture`: a stream of messages as one object, with a method for each question that users ask about it."""
 
 from __future__ import annotations
 
@@ -41,24 +41,25 @@ class Capture(CaptureTables):
 
     messages        a path of a Parquet file or of a file of messages, a pattern such as `captures/*.parquet`, a folder,
                     or a list of paths; Arrow data of a binary type or with a binary column; an iterable of bytes.
-                    Files come in the natural order of their names, a list of paths in its own order
-    format          name of the format
+                    Files are read in the natural order of their names, a list of paths in its own order
+    format          the name of the format
     column          the column with the messages; None takes `payload` or `value`, or the only binary column
-    order_by        columns that order the messages, such as the offset of a topic; their values must be unique
+    order_by        the columns that order the messages, such as the offset of a topic; their values must be unique
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
-    drop_resent     drop transactions that the server sent again after a restart
-    memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files. `write`
-                    lets as many bytes of rows wait before they are written
+    drop_resent     whether to drop transactions that the server sent again after a restart
+    memory_limit    the number of bytes of rows of open transactions that stay in memory; the rest go to temporary
+                    files. `write` keeps as many bytes of rows waiting before it writes them
     after           the `position` of an earlier capture of the stream, to continue after it
-    slot            of messages from a slot that end with a whole transaction: the slot, and the LSN up to which they
-                    reach, which becomes part of the `position` at their end
+    slot            for messages of a slot that end with a whole transaction: the slot, and the LSN up to which the
+                    messages go. It becomes part of the `position` at their end
     threads         the number of threads; None for as many as Arrow uses
     engine          `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
-    progress        is called with the number of bytes of the sources that were read since it was called last
+    progress        is called with the number of bytes of the sources that were read since the call before
 
-    The other options are those of `wireformat.ReadOptions`. What returns rows returns a `pyarrow.RecordBatchReader`,
-    which reads while you ask for rows, in constant memory. Raises OptionError, TypeError, OSError; reading raises
-    DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md explains it with examples.
+    The other options are those of `wireformat.ReadOptions`. Methods that return rows return a
+    `pyarrow.RecordBatchReader`, which reads while you ask for rows, in constant memory. Raises OptionError, TypeError
+    and OSError; reading raises DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md explains it
+    with examples.
     """
 
     def __repr__(self) -> str:
@@ -119,7 +120,7 @@ class Capture(CaptureTables):
 
         prefix    only messages with this prefix
         returns   _sequence, _xid, _commit_time; transactional, prefix, content. A transactional message comes with its
-                  committed transaction; another one comes when it was written, and has no _sequence
+                  committed transaction. Any other message comes where it was written, and has no _sequence
         """
         if prefix is not None and not isinstance(prefix, str):
             raise OptionError(f"option prefix: expected a text, got {shown(prefix)}")
@@ -138,8 +139,9 @@ class Capture(CaptureTables):
         """Returns the tables of the stream, with a row for each version of a table's columns.
 
         The columns are those of `wireformat.arrow.tables`: names, version, columns, types, typmods, key_columns of the
-        replica identity, first and last (message and record), changes. Changes of transactions that were rolled back,
-        which a server sends if it streams transactions, count. The capture is read once for it; the result is kept.
+        replica identity, first and last (message and record), changes. The changes include those of transactions that
+        were rolled back, which a server sends if it streams transactions. The first call reads the capture once, and
+        the result is kept.
         """
         return self._all_tables()
 
@@ -158,14 +160,14 @@ class Capture(CaptureTables):
     ) -> pa.RecordBatchReader:
         """Returns the committed changes of one table, with real column types.
 
-        table    `public.orders`; names with a dot in double quotes
-        schema   the columns of the result. None reads the capture to find them, unless `tables` has done so. If the
-                 changes of the table fit into an eighth of `memory_limit`, they are kept for the result, else the
-                 capture is read once more. Otherwise a mapping of column to SQL type, a pyarrow Schema, or the result
-                 of `tables`
+        table    a name such as `public.orders`; parts with a dot are in double quotes
+        schema   the columns of the result: a mapping of column to SQL type, a pyarrow Schema, or the result of
+                 `tables`. None reads the capture to find them, unless `tables` has done so. The changes found in this
+                 reading are kept for the result if they fit into an eighth of `memory_limit`; otherwise the capture is
+                 read once more
 
-        The other options, the columns and the types are those of `wireformat.arrow.typed`; what happens with values
-        that do not fit is the mode of the capture. evolution is "union" or "error". Raises BadCell and BadRows.
+        The other options, the columns and the types are those of `wireformat.arrow.typed`. The mode of the capture
+        says what happens with values that do not fit. evolution is "union" or "error". Raises BadCell and BadRows.
         """
         one_of("evolution", evolution, ("union", "error"))
         kept = kept_fields(keep, committed_schema(self._schema))
@@ -198,11 +200,11 @@ class Capture(CaptureTables):
         """Yields the committed changes of all tables, with real column types.
 
         tables   patterns `schema.table`: only these tables
-        yields   the name of a table, as `typed` takes it, and rows as `typed` returns them. Those of a table are in
-                 commit order. They come when there are many, or when the rows of all tables fill `memory_limit`
+        yields   the name of a table, as `typed` takes it, and rows as `typed` returns them. The rows of a table are in
+                 commit order. They are yielded when a table has many, or when those of all tables fill `memory_limit`
 
         The messages are read once, or twice if `tables` was not called and their rows fill `memory_limit` before the
-        last one was read. `position` is known when all were read. Raises what `typed` raises.
+        last message was read. `position` is known when all were read. Raises what `typed` raises.
         """
         filtered = self._options.filtered(tables=tables)
         options = TypedOptions(self._options.mode, images, complete, False, None)
@@ -214,13 +216,13 @@ class Capture(CaptureTables):
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
         """Returns the rows that a table has at the end of the capture.
 
-        keys     the columns that identify a row. None takes the replica identity that the stream states, each change
-                 by the one that it was made with; where it is the whole row, equal rows are counted. []: the whole row,
-                 unless the stream states another identity
+        keys     the columns that identify a row. None takes the replica identity that the stream states, for each
+                 change the one with which it was made; if that is the whole row, equal rows are counted. [] stands for
+                 the whole row, unless the stream states another identity
         schema   as in `typed`
 
-        The columns and rules are those of `wireformat.arrow.latest`. The memory is that of the table. Raises
-        OptionError if keys is None and the stream does not state the replica identity, BadCell and BadRows.
+        The columns and rules are those of `wireformat.arrow.latest`. The table must fit into memory. Raises OptionError
+        if keys is None and the stream does not state the replica identity, BadCell and BadRows.
         """
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
@@ -232,9 +234,10 @@ class Capture(CaptureTables):
             return self.latest_by(part, table, keys)
 
     def latest_by(self, part: TypedPart, table: str, keys: Sequence[str]) -> pa.Table:
-        """Returns the rows that a table has at the end of the capture, as `part` reads its changes; see `latest`.
+        """Returns the rows that a table has at the end of the capture; see `latest`.
 
-        keys   []: the identity that the stream states; the whole row if it states none
+        part   reads the changes of the table
+        keys   the columns that identify a row. [] stands for the identity that the stream states, or for the whole row
         """
         wanted = one_table(table)
         with self._handing_out_all():
@@ -267,30 +270,29 @@ class Capture(CaptureTables):
         filesystem: Any = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> pa.Table:
-        """Writes all tables to a lake, a folder each. It is all or nothing for each table.
+        """Writes all tables to a lake, each to a folder of its own. A table is written completely or not at all.
 
-        folder           a path or URI. An existing lake is continued: transactions that it has already are dropped
+        folder           a path or URI. An existing lake is continued: the transactions that it already has are skipped
         format           parquet, or delta (extra `delta`)
-        state            changes: what `typed` returns; latest: what `latest` returns, which is merged into a Delta
-                         table that is there
+        state            changes: what `typed` returns; latest: what `latest` returns, which is merged into an existing
+                         Delta table
         tables           patterns `schema.table`: only these tables
         partition_by     a column, or `commit_date`: the date of `_commit_time`; or a mapping of table to such a name
         keys             for latest: the key columns, or a mapping of table to key columns, [] for the whole row. None
                          takes the replica identity
         schemas          a mapping of table to what `typed` takes as `schema`
-        rejects          a path of a Parquet file, in PERMISSIVE and DROPMALFORMED: it takes the records that could not
-                         be read, which are then skipped, and the rows with values that do not fit
-        durable          waits until all is on the disk of this machine, so that a power cut loses nothing
+        rejects          the path of a Parquet file, in PERMISSIVE and DROPMALFORMED: it takes the records that could
+                         not be read, which are then skipped, and the rows with values that do not fit
+        durable          waits until everything is on the disk of this machine, so that a power cut loses nothing
         filesystem       of pyarrow or fsspec; paths are then paths in it
         storage_options  of deltalake, for folder and rejects
         returns          a row for each table: table_schema, table_name, folder; rows and files that were written;
                          open: changes of transactions that have not ended; dropped: rows that DROPMALFORMED left out;
-                         corrupt: rows with values that do not fit. A last row without a table has open changes of
-                         other tables and without a table, and the records that were dropped or could not be read
-                         (corrupt)
+                         corrupt: rows with values that do not fit. A last row without a table counts the other open
+                         changes, and the records that were dropped or could not be read (corrupt)
 
-        The messages are read once, or twice if there are so many that rows must be written before the last one was read
-        and the method `tables` was not called, or the lake has tables. Cells of tables that are left out are not read.
+        The messages are read once. They are read twice if rows must be written before the last message was read, and
+        the method `tables` was not called or the lake has tables. Cells of tables that are left out are not read.
         docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
         does not continue; LakeConflict, MissingExtra, OSError, BadCell, BadRows and StateError.
         """
@@ -315,9 +317,10 @@ class Capture(CaptureTables):
     def write_some(
         self, folder: Any, options: LakeOptions, patterns: Collection[tuple[str | None, str | None]] | None
     ) -> pa.Table:
-        """Does what `write` does, for programs that leave out changes of some tables of the lake.
+        """Does what `write` does, for programs that leave out the changes of some tables of the lake.
 
-        patterns   of the tables to write now, as ReadOptions has them; those of the lake are in the options
+        options    the options of `write`, with the patterns of all tables of the lake
+        patterns   the patterns of the tables to write now, as ReadOptions has them; None for all
         """
         from .lake.result import with_open_changes
         from .lake.write import write_lake
@@ -353,12 +356,13 @@ class Capture(CaptureTables):
         mode: str | None = None,
         rejects: Rejects | None = None,
     ) -> pa.Table:
-        """Writes all tables to a lake in one pass, with the list of tables that another reading has made.
+        """Writes all tables to a lake in one pass; returns what `write` returns.
 
-        mode      for values that do not fit; None for that of the capture, which is PERMISSIVE if there are rejects
-        rejects   takes what the option `rejects` of `write` says; that of the plan is not used
-
-        Returns what `write` does.
+        plan      the lake and the options
+        listed    the list of tables, which another reading has made
+        tables    patterns `schema.table`: only these tables
+        mode      for values that do not fit; None for the mode of the capture, which is PERMISSIVE if there are rejects
+        rejects   takes the rejects; the option `rejects` of the plan is not used
         """
         from .lake.options import Choice
         from .lake.result import RESULT, with_open_changes
@@ -377,9 +381,9 @@ class Capture(CaptureTables):
         return with_open_changes(written, self._open_changes)
 
     def stream_of(self, filtered: ReadOptions, mode: str) -> LakeInput:
-        """Returns the stream as a lake takes it, for programs that write it themselves.
+        """Returns the stream as a lake takes it, for programs that write the lake themselves.
 
-        filtered   with the patterns of the tables to write
+        filtered   options with the patterns of the tables to write
         mode       for values that do not fit, and records that cannot be read
         """
         from .lake.options import LakeInput
@@ -423,10 +427,10 @@ class Capture(CaptureTables):
 
     @property
     def position(self) -> CapturePosition:
-        """Where to continue, after the rows that the last reading has handed out.
+        """The position after the rows that the last reading has returned, where another capture can continue.
 
         It covers the rows that `committed`, `typed`, `latest` or `messages` have returned, not rows that were read
-        ahead. Raises StateError if none of them was read, and the capture has no `after`.
+        ahead. Raises StateError if none of them was called, and the capture has no `after`.
         """
         if self._position is None:
             raise StateError("position: no rows have been handed out; read `committed`, `typed` or `latest` first")

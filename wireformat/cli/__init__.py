@@ -1,1 +1,12 @@
-"""The command `wireformat`: what can be typed, what each command does, and how it ends."""
+"""The command `wireformat`.
+
+main, options                      the commands that can be typed, and the options that they share
+captures, live                     commands for a stream as a whole, and for a live slot, in folders
+show, decode, convert, inspection  what the commands for messages do
+server_options                     what `wireformat options` does
+inputs, decoding, table_filter     files and standard input, and their records
+conversion, client_line            events in another format, and as lines of the openGauss client
+output, table_writers              files and standard output, and rows in each of their formats
+screen, progress                   text, tables and a progress bar on a terminal
+exits                              how a command ends: exit codes and errors
+"""

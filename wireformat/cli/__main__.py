@@ -1,4 +1,4 @@
-"""Runs the command: for its script, and as `python -m wireformat.cli` where that is not on the PATH."""
+"""Runs the command, as its script and as `python -m wireformat.cli`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..extras import needs
 
 
 def main() -> None:
-    """Run the command; without the extra cli, say how to install it."""
+    """Runs the command; without the extra cli, says how to install it."""
     try:
         with needs("cli", "the command"):
             from .main import run
@@ -17,7 +17,7 @@ def main() -> None:
             run()
     except MissingExtra as error:
         sys.exit(f"wireformat: {error}")
-    except KeyboardInterrupt:  # while modules are loaded; afterwards, `exit_codes` takes it
+    except KeyboardInterrupt:  # while modules are loaded; later, `exit_codes` catches it
         sys.exit(130)
 
 

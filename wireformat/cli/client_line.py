@@ -1,8 +1,8 @@
 """One event as a line, in the words of the openGauss client.
 
-The client has words for BEGIN, COMMIT and row changes of the binary style, and none for a user name; all others follow
-its manner, but for two-phase commit, streamed blocks and messages, which have the words of PostgreSQL's test_decoding.
-It escapes nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records"; formats/test_decoding.
+The client has words for BEGIN, COMMIT and row changes of the binary style, but none for a user name. Two-phase commit,
+streamed blocks and messages have the words of PostgreSQL's test_decoding, and all other events follow the client's
+manner. It escapes nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records"; formats/test_decoding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ from ..pgtypes import type_oid
 
 
 class PrintedField(NamedTuple):
-    """A part of the line: the text before a field of the event, and how the field is printed."""
+    """A part of the line.
+
+    before   the text before a field of the event
+    field    the name of the field
+    text     returns the text of its value
+    """
 
     before: str
     field: str
@@ -78,7 +83,7 @@ def _value(value: str | Unchanged | None) -> str:
 
 @lru_cache(maxsize=256)
 def _cell_heads(names: tuple[str, ...], types: tuple[str, ...]) -> list[str]:
-    """Returns the text before each value; a stream has few tables, so few of these."""
+    """Returns the text before each value. The cache is small, because a stream has few tables."""
     return [f"{quote_identifier(name)}[typid = {type_oid(type)}]: " for name, type in zip(names, types, strict=True)]
 
 
@@ -126,7 +131,7 @@ _ROW_CHANGE = (
     PrintedField("", "binary", lambda names: f" binary: {_names(names)}" if names else ""),
 )
 
-# The words of test_decoding.
+# Words of test_decoding.
 _STREAMED = PrintedField(" TXN ", "xid")
 _GID = PrintedField(" ", "gid", _literal)
 _TXID = PrintedField(", txid ", "xid")

@@ -1,4 +1,4 @@
-"""Events into another style, with a count of what that style cannot express."""
+"""The conversion of events to another format, with a count of what that format cannot express."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from ..options import WRITE_OPTIONS, ReadOptions
 _INDEX = re.compile(r"\[\d+\]")
 
 MOST_REASONS = 50
-"""How many reasons are told apart: the texts of an encoder may be as many as the events."""
+"""How many reasons are counted apart, since an encoder may give another text for each event."""
 
 
 class Conversion:
     """Writes events as far as the format can express them, and reads each back to find what is lost.
 
-    A row of pgoutput may bring a RELATION with it.
+    given      the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
+    encoding   of the server
 
-    given   the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
-    lost    how many records there are for each reason, which begins with their kind
-    committed_unprepared   the gids of COMMIT PREPARED without a PREPARE, if the format has no COMMIT PREPARED.
-                           Before 18, PostgreSQL sends no PREPARE of a transaction that changed nothing
+    `lost` is the number of records for each reason, which begins with their kind. `committed_unprepared` has the gids
+    of COMMIT PREPARED without a PREPARE, if the format has no COMMIT PREPARED; before version 18, PostgreSQL sends no
+    PREPARE for a transaction that changed nothing. A row of pgoutput may be written with a RELATION before it.
+
     Raises OptionError.
     """
 

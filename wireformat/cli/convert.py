@@ -1,4 +1,4 @@
-"""`wireformat convert`: a capture in another style."""
+"""`wireformat convert`: a capture in another format."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ def convert(
 ) -> None:
     """Writes the events of all inputs as messages of another format to a file with the columns of CAPTURE.
 
-    Standard output gets them as an Arrow stream, the only one of STREAMS that holds bytes as they are.
+    Standard output gets them as an Arrow stream, the only one of STREAMS that holds bytes unchanged.
 
-    given   the servers' options for writing; what BEGIN and COMMIT can carry is written if they do not say otherwise
-    skip    leaves out what the format cannot express; otherwise no file is written then
-    The other options are those of `ReadOptions`. Raises Failed, OptionError.
+    given   the servers' options for writing; by default, BEGIN and COMMIT are written with all that they can carry
+    skip    leaves out what the format cannot express; without it, there is then no file
+
+    The other options are those of `ReadOptions`. Raises Failed and OptionError.
     """
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
@@ -89,7 +90,7 @@ def convert(
 
 
 def _write(write: Write, first: int, messages: list[bytes]) -> int:
-    """Writes messages, numbered from `first`; returns how many there are."""
+    """Writes messages, numbered from `first`; returns their number."""
     numbers = pa.array(range(first, first + len(messages)), pa.int64())
     write(pa.RecordBatch.from_arrays([numbers, pa.array(messages, pa.binary())], schema=CAPTURE))
     return len(messages)

@@ -34,9 +34,10 @@ def decode(
 ) -> None:
     """Writes the rows of all inputs to one file, which appears only if there was no error, or to standard output.
 
-    to          what standard output is written as; a key of STREAMS
-    columns     of the row-change table; all of them if None
-    The other options are those of `ReadOptions`. Raises Failed, OptionError.
+    to        the format of standard output, a key of STREAMS
+    columns   columns of the row-change table; None for all
+
+    The other options are those of `ReadOptions`. Raises Failed and OptionError.
     """
     schema = with_format(change_schema(columns), format)
     wider = widened(schema, "kind", "message", "raw")

@@ -1,4 +1,4 @@
-"""The decoder of a command: errors that end it, and complaints about empty inputs and filters without a match."""
+"""The decoder of a command, with errors that end it, and complaints about empty inputs and filters without a match."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from .table_filter import TableFilter
 class Decoding:
     """Decodes the messages of all inputs in their order.
 
-    name_text   how the name of a table is printed in errors
-    Raises Failed in FAILFAST, with the name of the input before the text of the DecodeError.
+    name_text   returns the text with which errors name a table
+
+    In FAILFAST, raises Failed, whose text has the name of the input before that of the DecodeError.
     """
 
     def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str] = str) -> None:
@@ -55,23 +56,26 @@ class Decoding:
         yield from self._filter.complaints()
 
     def events(self, given: SourceMessages) -> Iterator[Event]:
-        """Returns the events of some messages."""
+        """Returns the events of some messages; raises Failed."""
         return (item.event for item in self.located(given))
 
     def located(self, given: SourceMessages) -> Iterator[Located]:
-        """Yields the events of some messages with their positions; messages count through all inputs."""
+        """Yields the events of some messages with their positions, which count messages through all inputs.
+
+        Raises Failed.
+        """
         with self._looked_at(given):
             yield from self._decoder.located(given)
 
     def batches(self, given: SourceMessages, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of some messages, with the columns of the schema."""
+        """Yields the rows of some messages, with the columns of the schema; raises Failed."""
         with self._looked_at(given):
             yield from self._decoder.batches(given, schema)
 
     def check(self) -> None:
-        """Call it at the end. In FAILFAST, raises Failed if nothing could be read and it looks like another format.
+        """Raises Failed if nothing could be read, and the messages look like another format. Call it at the end.
 
-        In the other modes it says so, on standard error.
+        In modes other than FAILFAST, it prints that to standard error instead.
         """
         if not self._decoder.is_read:
             for source, hint in self._line_files.items():
@@ -86,6 +90,7 @@ class Decoding:
 
     @contextmanager
     def _looked_at(self, given: SourceMessages) -> Iterator[None]:
+        """Notes what complaints need of the messages, and raises Failed for a DecodeError."""
         self._is_empty[given.source] = self._is_empty.get(given.source, True) and not len(given.messages)
         if given.stream_offset == 0 and len(given.messages):
             hint = line_file_hint(given.messages[0], self._format)
@@ -94,7 +99,7 @@ class Decoding:
         try:
             yield
         except DecodeError as error:
-            error.add(source=None)  # it comes first
+            error.add(source=None)  # the name of the input already comes first
             if error.table is not None:
                 error.add(table=self._name_text(error.table))
             error.hint = self._line_files.get(given.source, error.hint)

@@ -17,11 +17,11 @@ from .screen import say
 BAD_DATA = 1
 BAD_USAGE = 2
 INTERRUPTED = 130
-"""128 and the number of SIGINT, as shells count."""
+"""The exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 
 
 class Failed(Exception):
-    """The command cannot go on; the text says why, the code is the exit code."""
+    """The command cannot go on. The text says why, `code` is the exit code."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -42,23 +42,23 @@ _CODES: tuple[tuple[type[Exception], int, str], ...] = (
 """The exit code of each kind of error, and the page that explains it."""
 
 PAGES = frozenset(page for _, _, page in _CODES)
-"""The pages that a wheel has: those that errors name."""
+"""The pages that errors name, which are part of a wheel."""
 
 
 @contextlib.contextmanager
 def exit_codes() -> Iterator[None]:
-    """Run a command: its errors become text on stderr and an exit code.
+    """Turns the errors of a command into text on standard error and an exit code.
 
-    A reader that closes the pipe has what it wanted: the command ends without a word. Other errors are faults of this
-    program and keep their traceback.
+    If the reader of a pipe closes it, the command ends without an error. Exceptions of other classes are faults of this
+    program, and keep their traceback. Raises typer.Exit.
     """
     try:
         yield
         sys.stdout.flush()
     except KeyboardInterrupt:
         _discard_output()
-        # Python started with -m kills itself by the signal at its end, whatever the exit code, when the interrupt came
-        # while it executed a text, as dataclasses do. It remembers the last text only.
+        # If the interrupt came while Python executed a text, as dataclasses do, Python started with -m ends by the
+        # signal, whatever the exit code. It remembers only the last text that it executed.
         exec("")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
@@ -73,7 +73,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def text_of_os_error(error: OSError) -> str:
-    """What is wrong with which file, without the number of the error."""
+    """Returns what is wrong with which file, without the number of the error."""
     if error.strerror is None:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
@@ -99,18 +99,18 @@ _WORDS = {
     "write format='delta'": "write with --format delta",
     "write format='parquet'": "write with --format parquet",
 }
-"""Advice for Python and Spark, and what it is here."""
+"""Advice for Python and Spark, and the same advice for the command."""
 
 
 def in_words_of_the_command(text: str) -> str:
-    """The text of an error, with its advice as options of the command."""
+    """Returns the text of an error, with its advice in options of the command."""
     for words, here in _WORDS.items():
         text = text.replace(words, here)
     return text
 
 
 def prepare_streams() -> None:
-    """Lets any text be printed, and gives a process without standard streams (`2>&-`) ones that lead nowhere.
+    """Makes it possible to print any text, also in a process without standard streams (`2>&-`).
 
     Characters that the encoding of standard output lacks are printed as escapes, as on standard error.
     """
@@ -122,13 +122,14 @@ def prepare_streams() -> None:
 
 
 def page_path(page: str) -> Path:
-    """Where a page of the documentation is: in the installed package, or in the clone that it runs from."""
+    """Returns the path of a page of the documentation: in the installed package, or in a clone of the repository."""
     package = Path(__file__).parents[1]
     installed = package / "pages" / page
     return installed if installed.exists() else package.parent / "docs" / page
 
 
 def _reported(text: str, code: int, page: str) -> typer.Exit:
+    """Prints an error; returns the exception that ends the command."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -140,6 +141,6 @@ def _reported(text: str, code: int, page: str) -> typer.Exit:
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's last flush does not complain."""
+    """Discards what is still buffered, so that the interpreter's last flush does not fail."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -21,11 +21,11 @@ from .options import STDIN
 def find_inputs(
     paths: Sequence[str], format: Format, column: str | None, *, follow: bool = False
 ) -> Iterator[list[Source]]:
-    """Looks at every input before the first is read; raises Failed for one that cannot be.
+    """Yields the inputs, which are all opened before the first is read. Raises Failed for one that cannot be read.
 
-    paths   files, or "-" for standard input; a Parquet file is known by its first bytes
-    column  the binary column of Parquet files that holds the messages
-    follow  the last file is one that grows: its source never ends
+    paths    files, or "-" for standard input; a Parquet file is recognised by its first bytes
+    column   the binary column of Parquet files with the messages
+    follow   whether the last file grows; its source then never ends
     """
     if paths.count(STDIN) > 1:
         raise Failed(f"{STDIN} (standard input) can be read only once", BAD_USAGE)
@@ -51,18 +51,19 @@ def all_messages(inputs: Iterable[Source]) -> Iterator[SourceMessages]:
 
 
 def _find_input(path: str, format: Format, column: str | None, held: ExitStack) -> Source:
-    """Returns the input of this path; what has to stay open until it is read goes to `held`."""
+    """Returns the input of a path; `held` keeps open what must stay open until the input is read. Raises Failed."""
     try:
         if path == STDIN:
             return stream_source("standard input", sys.stdin.buffer, format, column, held)
         return _file(path, format, column, held)
     except OptionError as error:
         raise Failed(in_words_of_the_command(str(error).removeprefix("option column: ")), BAD_USAGE) from None
-    except OSError as error:  # of a file that is damaged, or of the input itself
+    except OSError as error:  # the file is damaged, or standard input cannot be read
         raise Failed(str(error), BAD_DATA) from None
 
 
 def _file(path: str, format: Format, column: str | None, held: ExitStack) -> Source:
+    """Returns the input of a file or a pipe; raises Failed."""
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - a pipe stays open until it is read
     except IsADirectoryError:

@@ -1,4 +1,4 @@
-"""The command `wireformat`: what can be typed. What each command does is in the module of its name."""
+"""The command `wireformat`: its commands and their options. What a command does is in the module of its name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ app = typer.Typer(
 
 
 def run() -> None:
-    """Run the command with the arguments of this process."""
+    """Runs the command with the arguments of this process."""
     prepare_streams()
     app(prog_name="wireformat")
 

@@ -1,4 +1,4 @@
-"""The options that several commands share, a row each, and how lists and settings are written there."""
+"""The options that several commands share, and functions that read lists and settings from their texts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..identifiers import unquote_identifier
 from ..options.local_paths import in_home
 
 Completion = Callable[[str], list[str]]
-"""What a shell offers for the beginning of a word."""
+"""Returns what a shell offers for the beginning of a word."""
 
 
 def one_of(*words: str) -> Completion:
-    """Completes a word to one of these."""
+    """Returns what completes a word to one of these."""
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 def format_names(incomplete: str) -> list[str]:
-    """Completes the name of a format."""
+    """Returns the names of formats with this beginning."""
     from ..formats.registry import all_rows
 
     return one_of(*all_rows())(incomplete)
@@ -36,7 +36,7 @@ def _modes(incomplete: str) -> list[str]:
 
 
 def _kinds(incomplete: str) -> list[str]:
-    """Completes the last item of a list of kinds."""
+    """Returns the given list of kinds with its last item completed."""
     from ..options.reading import KINDS
 
     head, comma, last = incomplete.rpartition(",")
@@ -44,7 +44,7 @@ def _kinds(incomplete: str) -> list[str]:
 
 
 def at_home(given: Any) -> Any:
-    """Replaces `~` in paths also where no shell does, as in `--to=~/lake`."""
+    """Returns paths with `~` replaced, also where a shell does not do it, as in `--to=~/lake`."""
     if isinstance(given, (list, tuple)):
         return [at_home(one) for one in given]
     return None if given is None else type(given)(in_home(str(given)))
@@ -59,7 +59,7 @@ Files = Annotated[
 
 
 def _upper(value: str) -> str:
-    """Words that the options spell in capitals may be written small."""
+    """Returns a word in capitals: the modes and kinds of the options may be typed in small letters."""
     return value.upper()
 
 
@@ -157,19 +157,19 @@ Schemas = Annotated[
 ]
 
 STDIN = STDOUT = "-"
-"""The argument for standard input, and for standard output."""
+"""The argument that stands for standard input, or for standard output."""
 
 DEFAULT_FORMAT = "gaussdb-binary"
-"""The format of messages where none is given, and guessing finds none, or this one among several."""
+"""The format of messages if none is given, and guessing finds none, or this one among several."""
 
 _ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
 
 
 def split_lists(values: Iterable[str] | None) -> list[str] | None:
-    """The items of an option that may be given several times, each time with a list.
+    """Returns the items of an option that may be given several times, each time with a list; None if it was not given.
 
     Items are separated by commas outside of double quotes; blanks around them are not part of them. Raises BadParameter
-    where there are none.
+    if there are no items.
     """
     if values is None:
         return None
@@ -180,13 +180,13 @@ def split_lists(values: Iterable[str] | None) -> list[str] | None:
 
 
 def split_kinds(values: Iterable[str] | None) -> list[str] | None:
-    """The same of kinds of records, which may be written small."""
+    """Returns what `split_lists` returns, in capitals: kinds of records may be typed in small letters."""
     items = split_lists(values)
     return None if items is None else [_upper(item) for item in items]
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """The options given as `name=value`; raises BadParameter."""
+    """Returns the options that are given as `name=value`; raises BadParameter."""
     given: dict[str, str] = {}
     for setting in settings:
         name, is_there, value = setting.partition("=")
@@ -214,9 +214,9 @@ _COLUMNS = re.compile(rf"{_COLUMN}(?:,{_COLUMN})*")
 
 
 def parse_columns(values: Iterable[str] | None) -> dict[str, str] | None:
-    """The type of each column of a table, given as in CREATE TABLE: `id bigint, total numeric(10,2)`.
+    """Returns the type of each column of a table, given as in CREATE TABLE: `id bigint, total numeric(10,2)`.
 
-    The option may be given several times. Raises BadParameter.
+    The option may be given several times; None if it was not given. Raises BadParameter.
     """
     if values is None:
         return None
@@ -233,7 +233,7 @@ def parse_columns(values: Iterable[str] | None) -> dict[str, str] | None:
 
 
 def parse_schemas(values: Iterable[str] | None) -> dict[str, dict[str, str]] | None:
-    """The columns of tables, each given as `table=columns`; raises BadParameter."""
+    """Returns the columns of tables, each given as `table=columns`; raises BadParameter."""
     if values is None:
         return None
     found: dict[str, dict[str, str]] = {}

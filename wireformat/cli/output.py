@@ -1,4 +1,4 @@
-"""Where a command writes its table: a file whose ending says the format, or standard output."""
+"""The output of a command: a file, whose ending selects the format, or standard output."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .options import STDIN, STDOUT
 from .table_writers import Write, arrow_file, arrow_stream, csv_rows, json_rows, parquet_rows
 
 Writer = Callable[..., AbstractContextManager[Write]]
-"""One of table_writers."""
+"""A writer of table_writers."""
 
 ENDINGS: dict[str, Writer] = {".parquet": parquet_rows, ".arrow": arrow_file, ".csv": csv_rows, ".jsonl": json_rows}
-"""What a file is written as, by the end of its name."""
+"""The writer for a file, by the end of its name."""
 
 STREAMS: dict[str, Writer] = {"csv": csv_rows, "jsonl": json_rows, "arrow": arrow_stream}
-"""What standard output can be written as."""
+"""The writers for standard output, by the name of their format."""
 
 
 class CheckedOutput(NamedTuple):
     """An output that was checked.
 
-    name    as it is printed
-    path    of the file; None for standard output
-    writer  writes its format
+    name     its name in messages
+    path     the path of the file; None for standard output
+    writer   writes its format
     """
 
     name: str
@@ -48,9 +48,12 @@ class CheckedOutput(NamedTuple):
 
 
 def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> CheckedOutput:
-    """The output that the options mean; `to` is a key of STREAMS, for standard output alone.
+    """Returns the output that the options name.
 
-    Raises Failed if the file to write is one of those to read, or if it is not said what to write.
+    to       a key of STREAMS, only for standard output
+    inputs   the files, folders and patterns that are read
+
+    Raises Failed if the output is one of the inputs, or if its format is not known.
     """
     if str(path) == STDOUT:
         return CheckedOutput("standard output", None, _stream_writer(to))
@@ -66,12 +69,13 @@ def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> CheckedOut
 def check_is_no_input(path: Path, inputs: Sequence[str]) -> None:
     """Raises Failed if a file is one of the inputs: files, folders and patterns."""
     for name in inputs if path.exists() else ():
-        with suppress(OptionError, OSError):  # of inputs that cannot be read, the command says so later
+        with suppress(OptionError, OSError):  # the command reports inputs that cannot be read later
             if name != STDIN and any(file.exists() and path.samefile(file) for file in paths_of(name)):
                 raise Failed(f"{path}: is an input, and would be overwritten", BAD_USAGE)
 
 
 def _stream_writer(to: str | None) -> Writer:
+    """Returns the writer for standard output; raises Failed."""
     writer = STREAMS.get(to.lower()) if to is not None else None
     if writer is None:
         got = "" if to is None else f", got {to!r}"
@@ -85,17 +89,17 @@ def _stream_writer(to: str | None) -> Writer:
 
 @contextmanager
 def open_output(output: CheckedOutput, schema: pa.Schema) -> Iterator[Write]:
-    """The function that takes the rows. Raises Failed if there can be no such file; see `open_file`."""
+    """Yields the function that takes the rows; see `open_file`. Raises Failed if the file cannot be created."""
     with open_file(output.path) as file, output.writer(file, schema) as write:
         yield write
 
 
 @contextmanager
 def open_file(path: Path | None) -> Iterator[BinaryIO]:
-    """A new file, or standard output for None.
+    """Yields a new file, or standard output for None.
 
-    It is written beside `path` and gets that name at the end; after an error nothing is left. Raises Failed if there
-    can be no such file.
+    The file has another name in the same folder until the end; after an error nothing is left. Raises Failed if it
+    cannot be created.
     """
     if path is None:
         yield cast(BinaryIO, _StandardOutput())
@@ -109,13 +113,13 @@ def open_file(path: Path | None) -> Iterator[BinaryIO]:
             yield file
         unfinished.replace(target)
     except BaseException:
-        with suppress(OSError):  # it may not be there yet
+        with suppress(OSError):  # it may not exist
             unfinished.unlink()
         raise
 
 
 class _StandardOutput(io.RawIOBase):
-    """Standard output. It writes all that it is given, also where Python does not buffer it, and is not closed."""
+    """Standard output. It writes everything that it is given, also if Python does not buffer it. It stays open."""
 
     def writable(self) -> bool:
         return True
@@ -129,6 +133,7 @@ class _StandardOutput(io.RawIOBase):
 
 
 def _created(unfinished: Path, name: str) -> BinaryIO:
+    """Returns a new file; raises Failed, which names it `name`."""
     try:
         return unfinished.open("xb")
     except FileNotFoundError:

@@ -13,7 +13,7 @@ from ..sources.source import Source
 def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[Callable[[int], None]]:
     """Shows how much of the inputs has been read. Yields a function to call with the bytes read since the last call.
 
-    on_screen   the command prints what it reads to the terminal: then there is no bar
+    on_screen   whether the command prints to the terminal; there is then no bar
     """
     if on_screen or not sys.stderr.isatty():
         yield lambda _: None

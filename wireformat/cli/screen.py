@@ -22,10 +22,10 @@ PAGER = "less -FRX"
 """The pager, unless the environment names another one."""
 
 _NO_WIDTH = 10_000
-"""Columns of a pipe, which has no width: nothing is wrapped or cut."""
+"""The width of a pipe, at which nothing is wrapped or cut."""
 
 COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 91}
-"""Numbers of ECMA-48's colours by kind of record; other kinds are cyan."""
+"""The number of ECMA-48's colour for a kind of record; other kinds are cyan."""
 
 
 def screen_line(line: bytes) -> bytes:
@@ -35,12 +35,15 @@ def screen_line(line: bytes) -> bytes:
 
 
 def console(**options: Any) -> Console:
-    """What prints styles and tables to standard output, as wide as a terminal; a closed pipe is a BrokenPipeError."""
+    """Returns a console that prints styles and tables to standard output, as wide as the terminal.
+
+    It raises BrokenPipeError if a pipe is closed.
+    """
     from rich.console import Console
 
     class OfOutput(Console):
         def on_broken_pipe(self) -> None:
-            """Lets the error pass; rich would end the process with exit code 1."""
+            """Raises the error again; rich would end the process with exit code 1."""
             raise
 
     width = None if sys.stdout.isatty() else _NO_WIDTH
@@ -48,12 +51,12 @@ def console(**options: Any) -> Console:
 
 
 def has_colours() -> bool:
-    """Whether standard output is a terminal that is to show colours: NO_COLOR and TERM=dumb say no."""
+    """Whether standard output is a terminal with colours, which NO_COLOR and TERM=dumb turn off."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def coloured(line: bytes, kind: str) -> bytes:
-    """Returns a line with the word of its kind in the kind's colour."""
+    """Returns a line with the name of its kind in colour."""
     word = kind.encode("ascii")
     return line.replace(word, b"\x1b[%dm%b\x1b[0m" % (COLOURS.get(kind, 36), word), 1)
 
@@ -71,7 +74,7 @@ def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
 
 @contextmanager
 def paged(*, wanted: bool) -> Iterator[None]:
-    """Sends standard output to the program that PAGER names, if it is wanted and a terminal is there."""
+    """Sends standard output to the program that PAGER names, if that is wanted and standard output is a terminal."""
     if not wanted or not sys.stdout.isatty():
         yield
         return
@@ -79,7 +82,7 @@ def paged(*, wanted: bool) -> Iterator[None]:
         command = shlex.split(os.environ.get("PAGER") or "") or shlex.split(PAGER)
         pager = subprocess.Popen(command, stdin=subprocess.PIPE)
     except (OSError, ValueError):  # no such program, or a quote that is not closed
-        yield  # without it the terminal shows the same
+        yield  # the terminal shows the same without a pager
         return
     assert pager.stdin is not None
     screen = os.dup(sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`wireformat options`: the servers' options as a table, and what a set of them means."""
+"""`wireformat options`: the servers' options as a table, and what a set of options means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .screen import console, print_lines
 
 
 def print_table(*, as_json: bool = False) -> None:
-    """Every option of GaussDB and openGauss, a line each; on a terminal as wide as that."""
+    """Prints every option of GaussDB and openGauss on a line of its own, which a terminal wraps at its width."""
     rows = Options.table()
     if as_json:
         print_lines(row._asdict() for row in rows)
@@ -39,7 +39,10 @@ def print_check(
     max_process_memory_mb: int | None,
     as_json: bool = False,
 ) -> None:
-    """What the settings `name=value` ask of the server, and how to read what it then sends. Raises OptionError."""
+    """Prints what the settings `name=value` ask of the server, and how to read what it then sends.
+
+    Raises OptionError.
+    """
     options = Options.gaussdb(
         parse_settings(settings),
         plugin=plugin,
@@ -64,7 +67,7 @@ def print_check(
 
 
 def _facts(options: Options) -> dict[str, Any]:
-    """What the settings mean, for programs. A command that refuses them is null, and `refused` says why."""
+    """Returns what the settings mean, for programs. A command that refuses them is null, and `refused` says why."""
     facts: dict[str, Any] = {"mode": options.mode, "format": options.format}
     refused: dict[str, str] = {}
     for name, make in (
@@ -80,6 +83,7 @@ def _facts(options: Options) -> dict[str, Any]:
 
 
 def _text_or_error(make: Callable[[], str]) -> str:
+    """Returns the options as a command takes them, or why it refuses them."""
     try:
         return make() or "no options"
     except OptionError as error:

@@ -22,7 +22,7 @@ from .inspection.guessed import guessed_format
 from .screen import coloured, has_colours, say, screen_line
 
 AS_IT_IS = "latin-1"
-"""Reads any byte as a character and writes that character as the same byte."""
+"""An encoding that reads any byte as a character, and writes that character as the same byte."""
 
 
 def show(
@@ -37,11 +37,13 @@ def show(
 ) -> None:
     """Prints the records of all inputs to standard output.
 
-    format      None guesses the format, and reports the guess
-    encoding    of the server; the text is then printed in the encoding of the terminal. None: bytes as they are
-    follow      continues as the last file grows
-    On a terminal a record is one line, with its kind in colour, and what would steer it is printed as escapes.
-    The other options are those of `ReadOptions`. Raises Failed, OptionError.
+    format     None guesses the format, and reports the guess
+    encoding   the encoding of the server; text is then printed in the encoding of the terminal. None prints the bytes
+               of the messages unchanged
+    follow     whether to continue as the last file grows
+
+    On a terminal, a record is one line, with its kind in colour and control characters as escapes. The other options
+    are those of `ReadOptions`. Raises Failed and OptionError.
     """
     out_encoding = sys.stdout.encoding
     name_text: Callable[[str], str] = str
@@ -77,7 +79,10 @@ def show(
 
 
 def _texts(format: TextFormat, messages: Any, first: int) -> Callable[[Located], bytes]:
-    """The text of a record, as it is in its message: what the client prints of a text style."""
+    """Returns a function that gives the text of a record as it is in its message, as the client prints text styles.
+
+    first   the index of the first message
+    """
     message = -1
     texts: list[bytes] = []
 
@@ -92,11 +97,11 @@ def _texts(format: TextFormat, messages: Any, first: int) -> Callable[[Located],
 
 
 def _good(texts: Iterator[bytes]) -> Iterator[bytes]:
-    """Those before broken framing, which is an event of its own."""
+    """Yields the texts before broken framing, which is an event of its own."""
     with suppress(DecodeError):
         yield from texts
 
 
 def _readable(name: str) -> str:
-    """A name that was read as it is, as UTF-8."""
+    """Returns a name whose bytes were read by AS_IT_IS, read as UTF-8."""
     return name.encode(AS_IT_IS).decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Whether each table that a filter names is in the input at all."""
+"""Checks whether the input has each table that a filter names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COLUMNS = ("kind", "table_schema", "table_name")
 
 
 class TableFilter:
-    """Reads the names of tables beside a command that filters by them, until each pattern has matched one.
+    """Reads the names of tables for a command that filters by them, until each pattern has matched one.
 
-    name_text   how the name of a table is printed
+    name_text   returns the text with which a table is named
     """
 
     def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str]) -> None:
@@ -39,7 +39,7 @@ class TableFilter:
         self._tables: set[tuple[str, str]] = set()
 
     def look(self, given: SourceMessages) -> None:
-        """Takes the tables of the next messages."""
+        """Takes the names of tables from the next messages."""
         if not self._unmatched or given.is_lost:
             return
         for batch in self._engine.batches(given.messages, self._schema):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from ..printable import STEERING, printable
 
 ROW_GROUP_BYTES = 64 << 20
-"""How much of the table, in memory, makes a row group: enough for readers in parallel, and all that is held back."""
+"""The bytes in memory of a row group: large enough for readers in parallel. No more rows wait than these."""
 
 
 Write = Callable[[pa.RecordBatch], None]
@@ -27,7 +27,7 @@ Write = Callable[[pa.RecordBatch], None]
 
 @contextmanager
 def parquet_rows(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
-    """Parquet with row groups of about ROW_GROUP_BYTES."""
+    """Yields what writes Parquet, with row groups of about ROW_GROUP_BYTES."""
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         groups = RowGroups(writer, schema)
         yield groups.write
@@ -51,7 +51,7 @@ class RowGroups:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the rows that are still held back."""
+        """Writes the rows that still wait."""
         table = pa.Table.from_batches(self._batches, schema=self._schema)
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
@@ -60,23 +60,25 @@ class RowGroups:
 
 @contextmanager
 def arrow_file(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
-    """Arrow's IPC file format, which is read from its end."""
+    """Yields what writes Arrow's IPC file format, which is read from its end."""
     with pa.ipc.new_file(file, schema) as writer:
         yield writer.write_batch
 
 
 @contextmanager
 def arrow_stream(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
-    """Arrow's IPC stream format, which is read forward."""
+    """Yields what writes Arrow's IPC stream format, which is read from its beginning."""
     with pa.ipc.new_stream(file, schema) as writer:
         yield writer.write_batch
 
 
 @contextmanager
 def csv_rows(file: BinaryIO, schema: pa.Schema, *, on_screen: bool = False) -> Iterator[Write]:
-    r"""CSV with a line of names: a null is an empty cell, an empty text is "", a map or list is JSON, bytes are `\x…`.
+    r"""Yields what writes CSV with a line of names.
 
-    on_screen   a terminal shows it: texts are printed as `printable` gives them
+    A null is an empty cell, an empty text is "", a map or list is JSON, bytes are `\x…`.
+
+    on_screen   whether a terminal shows it; texts are then as `printable` returns them
     """
 
     def write(batch: pa.RecordBatch, *, include_header: bool = False) -> None:
@@ -107,7 +109,10 @@ def _csv_cells(column: pa.Array, on_screen: bool) -> pa.Array:
 
 @contextmanager
 def json_rows(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
-    r"""JSON lines: an object a row, with all columns. A map is an object, bytes are the text `\x…`, a time is text."""
+    r"""Yields what writes JSON lines: an object with all columns for each row.
+
+    A map is an object, bytes are the text `\x…`, a time is text.
+    """
     names = [f"{encode_basestring(name)}: " for name in schema.names]
 
     def write(batch: pa.RecordBatch) -> None:
@@ -120,11 +125,11 @@ def json_rows(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
 
 
 _UNSAFE = re.compile(f"[{STEERING}]")
-"""What JSON lets pass as it is, and a terminal does not: JSON can write each as an escape."""
+"""Characters that JSON does not escape, but that would steer a terminal."""
 
 
 def json_cells(column: pa.Array) -> Iterator[str]:
-    """The JSON text of each cell; names that come twice in a map come twice in its object."""
+    """Returns the JSON text of each cell. A name that a map has twice is also twice in its object."""
     kind = column.type
     if pa.types.is_map(kind):
         keys, items = [*json_cells(column.keys)], [*json_cells(column.items)]
@@ -149,7 +154,7 @@ def is_json(value: float | None) -> bool:
 
 
 def cell_texts(column: pa.Array) -> Iterator[str]:
-    """The text of each cell, for a screen; a null is empty."""
+    """Returns the text of each cell, for a screen; a null is empty."""
     is_text = not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
     cells = pc.cast(column, pa.string()).to_pylist() if is_text else json_cells(column)
     valid = column.is_valid().to_pylist()

@@ -1,4 +1,4 @@
-"""What a lake says of itself: its position, its tables and their files."""
+"""What readers can ask a lake: its position, its tables and their files."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def position(
 def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str, str] | None = None) -> pa.Table:
     """Returns the tables of a lake, with a row for each: table_schema, table_name, folder, files, rows.
 
-    Of a Parquet lake, `files` are those of the last write that was completed and of the writes before it, and `rows`
-    the number of their rows. Of a Delta lake both are null: its log lists them. Paths begin with that of the lake.
-    Raises OptionError if there is no lake, and StateError.
+    For a Parquet lake, `files` lists the files of all completed writes, and `rows` is the number of their rows. For a
+    Delta lake both are null: the logs of its tables list their files. Paths begin with that of the lake. Raises
+    OptionError if there is no lake, and StateError.
     """
     import pyarrow as pa
 
@@ -69,6 +69,7 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
 
 
 def _opened(folder: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> tuple[Store, Manifest]:
+    """Returns the store and the manifest of a lake; raises OptionError if there is no lake, and StateError."""
     from .stored.manifest import read_manifest
     from .stored.store import Store
 

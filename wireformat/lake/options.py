@@ -1,4 +1,4 @@
-"""What a write to a lake is given: the stream of a capture, and the options, checked."""
+"""What a write to a lake is given: the stream of a capture, and checked options."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ _FORMATS = ("parquet", "delta")
 class LakeInput(NamedTuple):
     """What a capture hands to a lake.
 
-    format      its name
+    format      the name of its format
     mode        for values that do not fit, and records that cannot be read
     schema      of its row changes
-    listed      returns the list of its tables; before the last row of `rows`, this reads the stream once more
+    listed      returns the list of its tables; called before the last row of `rows`, it reads the stream once more
     found       returns the versions of a table, as far as a reading that lists the tables has found them
-    rows        reads the committed rows; with a function, which takes the rows that were read, and returns some of them
+    rows        reads the committed rows. A function that it is given takes the rows that were read, and returns those
+                that go on
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
     identities  the replica identities that the stream states, as far as it has been read
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
-    known       the versions with which the list of its tables begins: what the lake has, if this is one stream with it
+    known       the versions of tables that the lake has, with which the list of tables begins; empty for a new lake
     version_before   returns the index of the version of a table before its first row; -1 if it is not known
-    dropped     returns the number of records that DROPMALFORMED left out, after the last row
+    dropped     returns the number of records that DROPMALFORMED left out; known after the last row
     threads     the number of threads
     memory      how many bytes of rows wait in memory
     """
@@ -60,10 +61,10 @@ class LakeInput(NamedTuple):
 class Choice(NamedTuple):
     """What to write.
 
-    options   its `tables` are the patterns of the tables to write
-    keys      the key columns of tables, by name; a list is that of all tables
-    schemas   schemas of tables, by name
-    is_batch  whether keys and schemas may name tables that the stream does not have yet
+    options   `options.tables` are the patterns of the tables to write
+    keys      the key columns of each table by its name, or of all tables
+    schemas   the schema of each table by its name
+    is_batch  see LakeOptions
     """
 
     options: ReadOptions
@@ -74,11 +75,11 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """The options of `Capture.write`; raises OptionError.
+    """The options of `Capture.write`, checked.
 
-    patterns   of the tables, as `canonical_patterns` returns them
-    is_batch   whether a stream that goes on is written batch by batch: a mapping may name tables that come later
-    publications   of the slot that is read; None if there is none
+    patterns       the patterns of the tables that are written, as `canonical_patterns` returns them
+    is_batch       whether a live stream is written batch by batch: keys and schemas may then name later tables
+    publications   the publications of the slot that is read; None if there is no slot
     """
 
     format: str
@@ -112,7 +113,12 @@ class LakeOptions:
         is_batch: bool = False,
         publications: list[str] | None = None,
     ) -> LakeOptions:
-        """Returns the options as users give them, but `tables` as ReadOptions has them."""
+        """Returns the options. They are given as to `Capture.write`, except `tables`, which ReadOptions has checked.
+
+        mode   of the capture
+
+        Raises OptionError.
+        """
         state = one_of("state", state, TABLE_STATES)
         if keys is not None and state != "latest":
             raise OptionError("option keys: expected state='latest', which needs them; changes have no key")
@@ -129,11 +135,7 @@ class LakeOptions:
             state,
             canonical_patterns(tables),
             _by_table(partition_by) if isinstance(partition_by, Mapping) else partition_by,
-            {name: texts("keys", given) for name, given in _by_table(keys).items()}
-            if isinstance(keys, Mapping)
-            else None
-            if keys is None
-            else texts("keys", keys),
+            _checked_keys(keys),
             _by_table(schemas or {}),
             rejects,
             flag("durable", durable),
@@ -144,7 +146,7 @@ class LakeOptions:
         )
 
     def store(self, folder: Any) -> Store:
-        """Returns the store of a folder; raises OptionError."""
+        """Returns the store of a folder; raises OptionError and MissingExtra."""
         return Store.of(folder, self.filesystem, self.storage_options, durable=self.durable)
 
     def opened(self, folder: Any, stream: str) -> Lake:
@@ -153,7 +155,7 @@ class LakeOptions:
 
     @contextmanager
     def locked(self, folder: Any, stream: str, *, waits: bool = False) -> Iterator[Lake]:
-        """Yields what `opened` returns, and keeps other writes out of it; see `Store.locked`."""
+        """Yields what `opened` returns, and keeps other writes out of it meanwhile; see `Store.locked`."""
         store = self.store(folder)
         with store.locked(waits=waits):
             yield self._lake(store, stream)
@@ -165,7 +167,7 @@ class LakeOptions:
         return lake
 
     def check_lake(self, folder: Any, stream: str) -> None:
-        """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""
+        """Raises OptionError if the lake in a folder is of another kind. Does not disturb a write in progress."""
         checked_manifest(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
 
@@ -174,10 +176,21 @@ def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:
     return {written(one_table(name)): value for name, value in given.items()}
 
 
-def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName], filtered: ReadOptions) -> None:
-    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there.
+def _checked_keys(
+    given: Mapping[str, Sequence[str]] | Sequence[str] | None,
+) -> dict[str, Sequence[str]] | Sequence[str] | None:
+    """Returns the option `keys`; raises OptionError."""
+    if isinstance(given, Mapping):
+        return {name: texts("keys", columns) for name, columns in _by_table(given).items()}
+    return None if given is None else texts("keys", given)
 
-    filtered   keeps the tables that are written: of others, it is not known whether they are there
+
+def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName], filtered: ReadOptions) -> None:
+    """Raises OptionError if an option is a mapping that names a table which does not exist.
+
+    options    the options by their names
+    tables     the existing tables
+    filtered   keeps the tables that are written; whether others exist is not known
     """
     there = {*tables}
     for option, given in options.items():

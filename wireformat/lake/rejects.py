@@ -39,20 +39,23 @@ SCHEMA = pa.schema(
         pa.field("old", TEXT_MAP),
     ]
 )
-"""A row for each record that could not be read, with its bytes in `raw`, and for each row that did not fit, with the
-texts of its values in `new` and `old`. commit_lsn and ordinal are its `_sequence`."""
+"""One row for each record that could not be read, with its bytes in `raw`, and for each row that did not fit, with the
+texts of its values in `new` and `old`. commit_lsn and ordinal are those of its `_sequence`."""
 
 _NOT_UNDERSTOOD = "a record of a kind that the format does not list"
 
 
 class Rejects:
-    """Collects rejects in a Parquet file, which is there when it is closed.
+    """Collects rejects in a Parquet file, which appears when it is closed.
 
-    path     of the file. Rows that it has already stay, because a repeated write does not see them again: their
-             transactions are in the lake
-    unread   the number of records that could not be read
+    path                          the path of the file. Rows of an existing file stay: a write that continues a lake
+                                  does not read their transactions again
+    filesystem, storage_options   see `Capture.write`
+    durable                       whether to wait for the disk
 
-    Raises OSError, and OptionError if the file is another one.
+    `unread` is the number of records that could not be read.
+
+    Raises OSError, and OptionError if the path is that of another file.
     """
 
     def __init__(self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None, *, durable: bool) -> None:
@@ -70,7 +73,7 @@ class Rejects:
                 self._file.write(batch)
 
     def _earlier(self, name: str) -> pq.ParquetFile | None:
-        """Returns the file that is there."""
+        """Returns the existing rejects file; None if there is none. Raises OptionError for a file of another kind."""
         if not self._store.has(name):
             return None
         found = self._store.parquet(name) if self._store.is_parquet(name) else None
@@ -82,7 +85,7 @@ class Rejects:
         return found
 
     def without_unread(self, rows: Iterable[pa.RecordBatch | NotedRows]) -> Iterator[pa.RecordBatch | NotedRows]:
-        """Yields the rows without those that could not be read, which it takes."""
+        """Yields the rows that could be read; takes the others as rejects. Raises OSError."""
         for item in rows:
             kinds = item["kind"] if isinstance(item, pa.RecordBatch) else item.other_records["kind"]
             if not pc.any(pc.is_in(kinds, pa.array([*UNREAD]))).as_py():
@@ -99,10 +102,10 @@ class Rejects:
             yield batch.filter(pc.invert(is_unread))
 
     def take(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch) -> None:
-        """Takes the rows of a table that did not fit.
+        """Takes the rows of a table that did not fit. Raises OSError.
 
         rows    the row changes
-        typed   their typed rows, one each
+        typed   their typed rows, one for each
         """
         bad = np.flatnonzero(np.asarray(typed["_error"].is_valid()))
         if not len(bad):
@@ -124,7 +127,7 @@ class Rejects:
         self._write(columns, len(bad))
 
     def close(self) -> None:
-        """Publishes the file, even if there are no rejects."""
+        """Publishes the file, even if there are no rejects. Raises OSError."""
         written = self._file.close({})
         if written.unfinished != written.path:
             self._store.move(written.unfinished, written.path)
@@ -136,7 +139,7 @@ class Rejects:
         self._store.remove_empty()
 
     def _unseen(self, unread: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns the records that no earlier write has taken."""
+        """Returns the records that no earlier write has taken; here all, since `_write` compares whole rows."""
         return unread
 
     def _write(self, columns: Mapping[str, pa.Array], count: int) -> None:
@@ -150,17 +153,17 @@ class Rejects:
 
 
 def _digests(rows: pa.RecordBatch) -> list[bytes]:
-    """Returns what identifies each reject: a digest of the whole row, with its message. Rows may be large."""
+    """Returns what identifies each reject: a digest of the whole row with its message, since rows may be large."""
     return [digest(repr(row).encode()) for row in rows.to_pylist()]
 
 
 def digest(data: bytes) -> bytes:
-    """Returns 16 bytes that tell bytes of records apart."""
+    """Returns 16 bytes that identify the bytes of a record."""
     return blake2b(data, digest_size=16).digest()
 
 
 def _texts(images: Images) -> pa.Array:
-    """Returns the texts of the values of some rows, as maps by column."""
+    """Returns the texts of the values of some rows, as a map by column for each row."""
     lists = [images.names.lists[code] or () for code in images.names.codes.tolist()]
     names = list(dict.fromkeys(name for of_row in lists for name in of_row))
     columns = {name: as_strings(images.texts(name, index)).to_pylist() for index, name in enumerate(names)}

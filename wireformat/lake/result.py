@@ -28,12 +28,15 @@ RESULT = pa.schema(
 
 
 class TableFiles(NamedTuple):
-    """The files of a table that a chunk has, or several chunks.
+    """The files of a table that one chunk or several have written.
 
-    table         as the manifest has it, without these files
+    name          schema and name of the table
+    table         the table as the manifest has it, without these files
     schema        of the files; None if there are none
-    rows          that were written; dropped: that DROPMALFORMED left out; corrupt: with values that do not fit
-    relation_id   the OID that the last change had
+    rows          the number of rows that were written
+    dropped       the number of rows that DROPMALFORMED left out
+    corrupt       the number of rows with values that do not fit
+    relation_id   the OID of the table in the last change; None if there is none
     """
 
     name: TableName
@@ -62,7 +65,12 @@ class TableFiles(NamedTuple):
 
 
 def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: int, unread: int = 0) -> pa.Table:
-    """Returns what was written, as `Capture.write` does; unread are records that rejects have taken."""
+    """Returns what `Capture.write` returns.
+
+    left_open   the number of changes of transactions that have not ended
+    dropped     the number of records that DROPMALFORMED left out
+    unread      the number of records that could not be read, which rejects have taken
+    """
     rows: list[dict[str, Any]] = [
         {
             "table_schema": table.name[0],
@@ -82,12 +90,12 @@ def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: in
 
 
 def with_open_changes(written: pa.Table, open: Mapping[TableName, int]) -> pa.Table:
-    """Returns what was written, with the changes of open transactions in the rows of their tables.
+    """Returns what a write returns, with the open changes of each table in its row.
 
-    written   what a write returns; its last row has the changes of all tables
-    open      the changes of each table; a table of which nothing was written gets a row
+    written   what the write returned; its last row counts the open changes of all tables
+    open      the number of open changes of each table; a table without written rows gets a row
 
-    The last row keeps the changes of other tables, and those that have no table.
+    The last row keeps the open changes of other tables, and those without a table.
     """
     rows: list[dict[str, Any]] = written.to_pylist()
     rest = rows.pop() if rows and rows[-1]["table_name"] is None else None

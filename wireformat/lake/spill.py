@@ -1,4 +1,4 @@
-"""Typed rows that wait until a stream has been read: in memory, and in files when they are too many."""
+"""Typed rows that wait until a stream has been read: in memory, and in temporary files if there are too many."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..options.table_names import TableName
 
 
 class Spill:
-    """The typed rows of tables, in order. It is a context manager: at its end the files are deleted.
+    """The typed rows of tables, each table's in their order. As a context manager, it deletes the files at its end.
 
-    memory_bytes   so many bytes stay in memory; then those of the largest table go to a file
+    memory_bytes   the most bytes that stay in memory; when there are more, the rows of the largest table go to a file
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -57,6 +57,7 @@ class Spill:
                 path.unlink(missing_ok=True)
 
     def _write(self, table: TableName) -> None:
+        """Moves the rows of a table from memory to a file."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
         path = Path(self._folder.name) / f"{self._count}.arrow"

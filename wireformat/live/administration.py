@@ -1,4 +1,4 @@
-"""What is done with a slot beside reading it: checked, created, dropped."""
+"""Checks a slot, creates one, and drops one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def check(
 ) -> list[Finding]:
     """Returns what keeps a stream from starting, and what may harm it later, each with what to do about it.
 
-    position   where the stream is to go on, such as `wireformat.lake.position(folder)`
+    position   where the stream is to continue, such as `wireformat.lake.position(folder)`
 
-    The other options are those of `follow`. Raises ServerError if there is no connection, and OptionError.
+    The other options are those of `follow`. Raises ServerError if the connection fails, OptionError and MissingExtra.
     """
     names = publication_names(publication)
     with Connection(dsn, driver, via=via) as connection:
@@ -52,11 +52,11 @@ def create_slot(
 
     A new slot begins when all transactions that are open at that moment have ended, which may take long.
 
-    failover   standbys keep a copy of it; needs PostgreSQL 17
-    via        sql where no replication connection can be had, as in `follow`
-    on_wait    is called with a text that says what the server waits for, if it does, and again when that changes
+    failover   whether standbys keep a copy of the slot; needs PostgreSQL 17
+    via        sql if no replication connection is available, as in `follow`
+    on_wait    is called with a text that says what the server waits for, and again when that changes
 
-    Raises ServerError, for example if the name is taken.
+    Raises ServerError, for example if the name is taken, OptionError and MissingExtra.
     """
 
     def connect() -> Connection:
@@ -70,11 +70,11 @@ def create_slot(
 
 @checks_keywords
 def drop_slot(dsn: str, slot: str, *, via: str = "streaming", driver: str = "psycopg") -> None:
-    """Drops a slot. Changes that it has kept are lost.
+    """Drops a slot. Changes that the server has kept for it are lost.
 
-    via    sql where no replication connection can be had, as in `follow`
+    via    sql if no replication connection is available, as in `follow`
 
-    Raises ServerError, for example if the slot is in use.
+    Raises ServerError, for example if the slot is in use, OptionError and MissingExtra.
     """
     with Connection(dsn, driver, via=via) as connection:
         slots.drop_slot(connection, slot)

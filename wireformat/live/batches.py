@@ -15,12 +15,15 @@ from .transaction_ends import Piece
 class Batch:
     """Whole transactions.
 
-    messages   what a Capture takes
+    arrays     the messages, or those after the messages in `spilled`
+    spilled    a file with messages; None if all are in memory
     lsn        everything before it is in this batch or in earlier ones
-    count      the number of messages
-    size       their bytes
-    ended_us   when the last one was committed, or else sent, in microseconds since 2000; None if there is none
+    size       the number of bytes of the messages
+    ended_us   when the last transaction was committed, or was sent if that is not known, in microseconds since 2000;
+               None if there is none
     asked      whether the server has asked for a status update
+
+    `messages` are the messages as a Capture takes them, `count` is their number.
     """
 
     def __init__(
@@ -55,11 +58,11 @@ class Batch:
 
 
 class Batches:
-    """Collects pieces into batches.
+    """Collects pieces into batches. A batch has at least one whole transaction, unless it has no messages.
 
-    most_bytes    a batch is cut when it has this many bytes and a whole transaction,
-    most_seconds  or when its first message has waited this long
-    memory_bytes  the number of bytes that wait in memory; the rest go to a temporary file
+    most_bytes     a batch is cut when it has this many bytes
+    most_seconds   a batch is cut when its first message has waited this long
+    memory_bytes   the number of bytes that wait in memory; the rest go to a temporary file
     """
 
     def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
@@ -84,9 +87,10 @@ class Batches:
     def next(self, seconds: float, until: int | None = None) -> Batch | None:
         """Returns the next batch; None if there is none within this number of seconds.
 
-        until   the batch is cut as soon as this LSN has been reached
+        until   an LSN; when it has been reached, the batch is cut at once
 
-        A batch without messages says that the server has nothing before its LSN.
+        A batch without messages says that the server has no more changes before its LSN. Raises what `Intake.take`
+        raises.
         """
         deadline = time.monotonic() + seconds
         while not self._is_due(until):
@@ -96,7 +100,7 @@ class Batches:
             piece = self._intake.take(left)
             if piece is not None:
                 self._add(piece)
-            # Looks by SQL functions always give a piece, though it may have no messages.
+            # SqlIntake always returns a piece, which may have no messages.
             if (piece is None or not len(piece.messages)) and time.monotonic() >= deadline:
                 break
         if self._lsn is None or (self._has_whole and not self._is_due(until)):
@@ -113,7 +117,7 @@ class Batches:
         return bool(self._whole) or self._file is not None
 
     def _is_due(self, until: int | None) -> bool:
-        if self._lsn is None:  # messages outside of transactions end nowhere: a keepalive says where the server is
+        if self._lsn is None:  # no transaction has ended; after other messages, a keepalive brings an LSN
             return False
         if until is not None and self._lsn >= until:
             return True
@@ -141,14 +145,14 @@ class Batches:
             self._rest_size += tail.nbytes
         if self._whole_size >= self._memory_bytes:
             self._spill()
-        if self._rest_size >= self._memory_bytes and self._lsn is None:  # else a batch is cut before it
+        if self._rest_size >= self._memory_bytes and self._lsn is None:  # with an LSN, a batch is cut before these
             self._whole += self._rest
             self._size += self._rest_size
             self._rest, self._rest_size = [], 0
             self._spill()
 
     def _spill(self) -> None:
-        """Writes messages to a file; without an LSN, these may be of a transaction that has not ended."""
+        """Moves messages to a file. If no transaction has ended, they are those of an open one."""
         if self._file is None:
             self._file = MessageFile()
         for array in self._whole:

@@ -1,4 +1,4 @@
-"""Whose transaction a session of the server waits for."""
+"""The transaction for which a session of the server waits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..errors import ServerError
 from .connection import Connection
 
 LOOK_SECONDS = 10.0
-"""How often a server is asked how far it is, and what a connection waits for."""
+"""How often a server is asked how far it is, and for which transaction a connection waits."""
 
 FIRST_LOOK_SECONDS = 1.0
-"""How soon it is asked what a connection waits for."""
+"""How soon the server is asked for the first time why a connection waits."""
 
 _SESSIONS = """
 select b.pid, a.usename as user, a.application_name as application, a.state,
@@ -31,16 +31,18 @@ from pg_catalog.pg_prepared_xacts order by prepared limit 1
 
 
 def blocker(connection: Connection, process: int) -> str | None:
-    """Returns which transaction keeps a process of the server waiting, the oldest one; None if the server does not say.
+    """Returns the oldest transaction that keeps a process of the server waiting; None if the server does not know one.
 
-    connection   another one than that of the process
+    connection   a connection other than that of the process
+
+    Raises ServerError.
     """
     if connection.version < 10:
         return None
     for row in connection.query(_SESSIONS.format(process=process)):
-        if row["pid"] == "0":  # one without a session
+        if row["pid"] == "0":  # a prepared transaction, which has no session
             return next((_prepared(found) for found in connection.query(_PREPARED)), None)
-        # A role without pg_read_all_stats does not see all of it.
+        # A role without pg_read_all_stats does not see all of these.
         facts = (f"user {row['user']}" if row["user"] else None, row["application"], row["state"])
         known = ", ".join(fact for fact in facts if fact)
         since = f", open since {row['since']} UTC" if row["since"] else ""
@@ -63,10 +65,10 @@ def waits_for_slot(connection: Connection) -> str:
 def telling_waits(
     connection: Connection, connect: Callable[[], Connection], tell: Callable[[str], Any]
 ) -> Callable[[], None]:
-    """Returns an `on_wait` that tells what the creation of a slot waits for, once and when it changes.
+    """Returns an `on_wait` that calls `tell` with what the creation of a slot waits for, at first and when it changes.
 
-    connection   the one that waits
-    connect      makes another one, which asks
+    connection   the connection that waits
+    connect      makes another connection, for questions
     """
     state, told = waits_for_slot(connection), ""
     next_look = time.monotonic() + FIRST_LOOK_SECONDS
@@ -76,7 +78,7 @@ def telling_waits(
         if time.monotonic() < next_look:
             return
         found = None
-        with suppress(ServerError), connect() as other:  # the connection itself notices a server that is gone
+        with suppress(ServerError), connect() as other:  # the waiting connection notices a server that is gone
             found = blocker(other, connection.process)
         next_look = time.monotonic() + LOOK_SECONDS
         text = f"{state}; blocked by {found}" if found else state

@@ -37,17 +37,17 @@ class Stopped(Exception):
 
 
 class Connection:
-    """A connection with `replication=database`, which takes queries, or starts a stream before any query.
+    """A connection with `replication=database`. It runs queries, or a stream that starts before any query.
 
-    dsn            connection string or URL of libpq
-    driver         psycopg or gaussdb
-    via            streaming, or sql: a plain connection, for queries alone
-    stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
+    dsn      connection string or URL of libpq
+    driver   psycopg or gaussdb
+    via      streaming, or sql: a plain connection, for queries only
+    stop     when it is set, a wait for the server is cancelled, and a copy ends
 
-    `version` is the major version of the server; GaussDB and openGauss say 9. `feedback` is how the server lays out
-    keepalives and status updates; `on_wait` is called now and then while an answer is waited for.
+    `version` is the major version of the server; GaussDB and openGauss report 9. `feedback` is how the server lays out
+    keepalives and status updates. `on_wait` is called from time to time during a wait for an answer.
 
-    Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
+    Raises Stopped, ServerError, whose texts never have a password, and what `find_target` raises.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Connection:
         self._gap: str | None = None
         self._has_queried = False
         try:
-            # That of a password file or a service is known now.
+            # Now the password of a password file or a service is also known.
             self.target = self.target.with_secret(bytes(connection.password or b"").decode("utf-8", "replace"))
             failure = self._connect(connection)
             if failure is not None:
@@ -79,7 +79,7 @@ class Connection:
         self.feedback: Feedback = feedback_of(number)
 
     def _connect(self, connection: Any) -> str | None:
-        """Connects, without holding Python's lock as `PGconn.connect` does. Returns why not, if it fails."""
+        """Connects. Returns why it failed, or None. Other threads run meanwhile, unlike in `PGconn.connect`."""
         deadline = time.monotonic() + self.target.seconds
         polling = self._pq.PollingStatus
         status = polling.WRITING
@@ -98,7 +98,7 @@ class Connection:
         return None if status == polling.OK else self._words(connection.get_error_message())
 
     def _set_datestyle(self) -> None:
-        """Sets the style of dates again if PGDATESTYLE is set: libpq sends it after the settings of the driver."""
+        """Sets the style of dates again if PGDATESTYLE has changed it: libpq sends that after the driver's settings."""
         style = self._connection.parameter_status(b"DateStyle") or b"ISO"
         if not style.startswith(b"ISO"):
             self._check(self._result("SET datestyle = ISO"), self._pq.ExecStatus.COMMAND_OK)
@@ -113,7 +113,7 @@ class Connection:
 
     @property
     def process(self) -> int:
-        """The process of the server."""
+        """The process ID of the server's session."""
         return int(self._connection.backend_pid)
 
     @property
@@ -122,15 +122,15 @@ class Connection:
         return int(self._connection.socket)
 
     def identifier(self, name: str) -> str:
-        """Returns a name, quoted for a statement."""
+        """Returns a name, quoted for a statement; raises OptionError for text that cannot be sent."""
         return bytes(self._escaping.escape_identifier(_checked(name))).decode()
 
     def literal(self, text: str) -> str:
-        """Returns a text, quoted for a statement."""
+        """Returns a text, quoted for a statement; raises OptionError for text that cannot be sent."""
         return bytes(self._escaping.escape_literal(_checked(text))).decode()
 
     def query(self, sql: str) -> list[dict[str, str | None]]:
-        """Returns the rows of a statement, or of the last of several, as texts by the names of columns."""
+        """Returns the rows of a statement, or of the last of several, as texts by column names. Raises as the class."""
         self._has_queried = True
         result = self._result(sql)
         self._check(result, self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK)
@@ -143,7 +143,7 @@ class Connection:
         return rows
 
     def copy(self, sql: str) -> Iterator[bytes]:
-        """Yields the rows of a COPY … TO STDOUT."""
+        """Yields the rows of a COPY … TO STDOUT. Raises as the class."""
         self._check(self._result(sql), self._pq.ExecStatus.COPY_OUT)
         with selectors.DefaultSelector() as selector:
             selector.register(self.socket, selectors.EVENT_READ)
@@ -158,7 +158,7 @@ class Connection:
         self._end_of_copy()
 
     def check_stopped(self) -> None:
-        """Cancels what the server does and raises Stopped, if that is asked for."""
+        """If `stop` is set, cancels the server's current statement and raises Stopped."""
         if self._stop.is_set():
             self._cancel()
             raise Stopped
@@ -168,8 +168,11 @@ class Connection:
             self._connection.get_cancel().cancel()
 
     def _wait_for_answer(self, selector: selectors.BaseSelector) -> None:
-        """Waits for bytes from the server, however long it takes. What ends the wait, such as Ctrl-C, cancels what the
-        server does: it would create a slot that nobody wants any more."""
+        """Waits for bytes from the server, however long it takes.
+
+        An exception that ends the wait, such as that of Ctrl-C, cancels the server's current statement, which might
+        otherwise create a slot that is not read.
+        """
         try:
             while not selector.select(STOP_SECONDS):
                 if self._stop.is_set():
@@ -183,11 +186,11 @@ class Connection:
     def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
         """Starts to stream a logical slot.
 
-        lsn       where to start; the server starts where the slot is if that is later, without a word
+        lsn       where to start; if the slot is at a later LSN, the server starts there without notice
         options   of the output plugin
 
-        A session remembers the tables that its queries have looked at. It would decode changes from before an ALTER
-        TABLE with the columns that the table has now.
+        The connection must not have made queries: a session remembers the tables that its queries have used, and would
+        decode changes from before an ALTER TABLE with the columns that the table has now. Raises as the class.
         """
         assert not self._has_queried, "a session that has made queries must not stream"
         listed = ", ".join(f"{self.identifier(name)} {_option_literal(value)}" for name, value in options.items())
@@ -195,11 +198,11 @@ class Connection:
         self._check(self._result(f"{command} ({listed})" if listed else command), self._pq.ExecStatus.COPY_BOTH)
 
     def receive(self, gathered: Gathered, most_bytes: int) -> bool:
-        """Takes the messages that have arrived, as bytes of CopyData, until there are `most_bytes`.
+        """Adds the messages that have arrived, as bytes of CopyData, until there are `most_bytes`.
 
-        Returns whether there may be more. Raises ServerError when the stream has ended, or leaves something out.
+        Returns whether there may be more. Raises ServerError if the stream has ended, or leaves changes out.
         """
-        # One object a message, which is freed at once: 1.6 µs a message, as much as receiving it and dropping it.
+        # One object per message, which is freed at once: that takes 1.6 µs, as receiving and dropping a message does.
         get, append, write = self._connection.get_copy_data, gathered.sizes.append, gathered.write
         left, size = most_bytes - gathered.size, 0
         while left > 0:
@@ -218,21 +221,24 @@ class Connection:
         return left <= 0
 
     def wait(self, selector: selectors.BaseSelector, seconds: float | None) -> bool:
-        """Waits for bytes from the server. Returns whether there are any."""
+        """Waits for bytes from the server, without a limit if `seconds` is None. Returns whether there are any."""
         if not selector.select(seconds):
             return False
         self._take_input()
         return True
 
     def _take_input(self) -> None:
-        """Takes the bytes that have come from the server."""
+        """Reads the bytes that the server has sent."""
         try:
             self._connection.consume_input()
         except Exception as error:  # OperationalError of the driver
             raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
 
     def report(self, received: int, safe: int, *, wants_answer: bool) -> None:
-        """Tells the server how far the stream was received, and up to where it is safe: the server forgets that."""
+        """Tells the server how far the stream was received, and how far it is safe: it may forget its log up to there.
+
+        Raises ServerError.
+        """
         now = int((time.time() - EPOCH_SECONDS) * 1e6)
         try:
             self._connection.put_copy_data(self.feedback.status(received, safe, now, wants_answer))
@@ -241,8 +247,10 @@ class Connection:
             raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
 
     def end(self, selector: selectors.BaseSelector, seconds: float) -> None:
-        """Ends the stream, and waits until the server has let go of the slot, so that it has read what was reported
-        and the slot can be used at once."""
+        """Ends the stream, and waits for up to some seconds until the server has released the slot.
+
+        The server has then read what was reported, and the slot can be used at once.
+        """
         deadline = time.monotonic() + seconds
         self._connection.put_copy_end()
         self._connection.flush()
@@ -265,7 +273,7 @@ class Connection:
     def _result(self, sql: str) -> Any:
         """Returns the result of a statement, or of the last of several.
 
-        It waits as `exec_` does, but in Python, where signals are heard: it may take long until a slot is created.
+        It waits as `exec_` does, but in Python, which handles signals: the creation of a slot may take long.
         """
         connection, found = self._connection, None
         try:
@@ -282,7 +290,7 @@ class Connection:
                 except ServerError:
                     if found is None:
                         raise
-                    return found  # it says why the server has ended the connection
+                    return found  # this result says why the server has ended the connection
                 result = connection.get_result()
                 if result is None:
                     return found
@@ -291,8 +299,10 @@ class Connection:
                     return found
 
     def _take_notice(self, notice: Any) -> None:
-        """Notes a warning of a plugin that leaves changes out. From PostgreSQL 18 on, pgoutput goes on without a
-        publication that is not there."""
+        """Notes a warning that a plugin leaves changes out.
+
+        From PostgreSQL 18 on, pgoutput goes on without a publication that does not exist.
+        """
         fields = self._pq.DiagnosticField
         if notice.error_field(fields.SEVERITY_NONLOCALIZED) != b"WARNING" or self._gap is not None:
             return
@@ -306,12 +316,14 @@ class Connection:
             )
 
     def _end_of_copy(self) -> None:
+        """Reads the results after a copy; raises ServerError if one is an error."""
         while (result := self._connection.get_result()) is not None:
             self._check(result, self._pq.ExecStatus.COMMAND_OK, self._pq.ExecStatus.COPY_IN)
             if result.status == self._pq.ExecStatus.COPY_IN:
                 return
 
     def _check(self, result: Any, *allowed: Any) -> None:
+        """Raises ServerError for a result whose status is not one of those allowed."""
         if result.status in allowed:
             return
         state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
@@ -328,6 +340,7 @@ class Connection:
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
+        """Returns a text of libpq in one line, without secrets."""
         return self.target.masked(re.sub(r"\s*\n\s*(?=[A-Z])", "; ", text.strip()))
 
 
@@ -351,8 +364,9 @@ _TEMPORARY = (
     "55006",
     _DISK_FULL,
 )
-"""SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot, a
-full disk. Of the same classes, a broken protocol (08P01), a refusal (08004) and a dropped database (57P04) stay."""
+"""SQLSTATEs of errors that may pass: a lost connection, a server that starts or stops, too many connections, an active
+slot, a full disk. A broken protocol (08P01), a refusal (08004) and a dropped database (57P04) do not pass, though they
+are of the same classes."""
 
 _BROKEN_PROTOCOL = "08P01"
 
@@ -366,21 +380,21 @@ _POOLER = (
 lost, or it gets none. Source: pgbouncer, src/server.c, objects.c and janitor.c; send_pooler_error of proto.c."""
 
 _DROPPED = "could not open relation with OID"
-"""An error of the view of published tables, if one of them is dropped meanwhile."""
+"""A part of the error of the view of published tables if one of them is dropped meanwhile."""
 
 
 def _may_pass(text: str) -> bool:
-    """Whether a connection may succeed later. libpq gives no SQLSTATE for it."""
+    """Whether a connection may succeed later, by libpq's error, which has no SQLSTATE."""
     return not any(words in text for words in ("password", "authentication", "does not exist", "pg_hba", "permission"))
 
 
 def _option_literal(text: str) -> str:
-    """Returns the value of an option of START_REPLICATION, whose grammar knows no backslashes, unlike that of SQL."""
+    """Returns a quoted value of an option of START_REPLICATION, whose grammar has no escapes by backslashes."""
     return "'" + _checked(text).decode().replace("'", "''") + "'"
 
 
 def _checked(text: str) -> bytes:
-    """Returns a name or value as UTF-8. libpq would end it at a zero byte, and so mean another one."""
+    """Returns a name or value as UTF-8; raises OptionError for a zero byte, at which libpq would cut it."""
     data = text.encode("utf-8", "surrogatepass")
     if b"\0" in data or data.decode("utf-8", "replace") != text:
         raise OptionError("names and options: expected valid text without zero bytes")

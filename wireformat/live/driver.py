@@ -20,10 +20,10 @@ CONNECT_SECONDS = 10
 
 _SETTINGS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c client_min_messages=warning"
 """Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them; and plugins warn.
-They come after those of the user, and the last one counts."""
+They come after the user's own settings, and the last setting of a name counts."""
 
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
-"""How soon the kernel treats a server as lost that vanished while an answer is awaited, unless the user sets it."""
+"""How soon the kernel treats a server as lost that vanishes during a wait for an answer, unless the user sets it."""
 
 _NO_SSLMODE = "unknown"
 """A value of sslmode that libpq refuses before it looks for the server."""
@@ -64,13 +64,14 @@ class Target(NamedTuple):
 
 
 def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
-    """Returns the server that a connection string or URL of libpq names. `service=…`, PGPASSFILE and the other
-    variables of libpq work. Our timeouts are defaults; settings of `options` that decoding needs are added to it.
+    """Returns the server that a connection string or URL of libpq names.
 
     driver       psycopg or gaussdb
     parameters   take precedence over those of the string
 
-    Raises OptionError, whose text has nothing of the string, and MissingExtra.
+    `service=…`, PGPASSFILE and the other variables of libpq work. The timeouts of this module are only defaults. The
+    settings that decoding needs are added to the parameter `options`. Raises OptionError, whose text contains nothing
+    of the string, and MissingExtra.
     """
     name = one_of("driver", driver, DRIVERS)
     if not isinstance(dsn, str):
@@ -110,9 +111,9 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
 
 
 def _known(pq: Any, make_conninfo: Any, given: Mapping[str, Any]) -> dict[str, str]:
-    """Returns what libpq makes of the parameters of a connection string, of its service and of the environment.
+    """Returns the parameters that libpq takes from a connection string, its service and the environment.
 
-    Only a connection knows them. This one ends before it looks for the server. The package gaussdb tells only the
+    Only a connection has all of them. This one ends before it looks for the server. The package gaussdb gives only the
     `options` of a service that the string names.
     """
     known = {name: str(value) for name, value in given.items()}
@@ -121,7 +122,7 @@ def _known(pq: Any, make_conninfo: Any, given: Mapping[str, Any]) -> dict[str, s
         return {**known, **_values(attempt.info)}
     except NotImplementedError:
         known = {**_values(pq.Conninfo.get_defaults()), **known}
-        with suppress(AssertionError):  # there is no such service: the connection will say so
+        with suppress(AssertionError):  # the service does not exist, which the connection will report
             known["options"] = attempt.options.decode("utf-8", "replace")
         return known
     finally:
@@ -135,7 +136,7 @@ def _values(options: Iterable[Any]) -> dict[str, str]:
 def server_version(connection: Any) -> int:
     """Returns the version of a connection's server, as 180002 for 18.2 and 90204 for 9.2.4.
 
-    It is read from what the server says when it is connected to: the package gaussdb would ask it by a query.
+    It is taken from what the server reports when a connection begins; the package gaussdb would make a query for it.
     """
     numbers = re.match(
         r"(\d+)(?:\.(\d+))?(?:\.(\d+))?", (connection.parameter_status(b"server_version") or b"").decode()

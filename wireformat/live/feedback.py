@@ -21,8 +21,8 @@ from ..errors import BadLength
 class Keepalive(NamedTuple):
     """A keepalive of a server.
 
-    lsn    a position of its log; `Cutter` explains its meaning
-    asks   whether it asks for an answer now
+    lsn    an LSN of the server's log; `Cutter` explains its meaning
+    asks   whether the server asks for an answer now
     """
 
     lsn: int
@@ -32,10 +32,10 @@ class Keepalive(NamedTuple):
 class Feedback(NamedTuple):
     """How a kind of server lays out both messages.
 
-    server        the kind of server, for errors
-    keepalive     the fields of its keepalive that are read; the LSN is the second, the last one asks for an answer
-    may_be_longer whether a keepalive may have more fields
-    status        packs a status update: received, safe, microseconds since 2000, whether an answer is wanted
+    server          the kind of server, for errors
+    keepalive       the fields of its keepalive that are read: the second is the LSN, the last asks for an answer
+    may_be_longer   whether a keepalive may have more fields
+    status          packs a status update: LSN received, LSN safe, microseconds since 2000, whether an answer is wanted
     """
 
     server: str
@@ -44,7 +44,10 @@ class Feedback(NamedTuple):
     status: Callable[[int, int, int, bool], bytes]
 
     def read_keepalive(self, message: bytes) -> Keepalive:
-        """Reads a keepalive with its letter. Raises BadLength, since an LSN in another layout could be any number."""
+        """Returns what a keepalive says; `message` begins with its letter.
+
+        Raises BadLength: in another layout, the bytes of the LSN could be any number.
+        """
         size, least = len(message), self.keepalive.size
         if size < least or (size > least and not self.may_be_longer):
             expected = f"{self.server}'s keepalive of {'at least ' if self.may_be_longer else ''}{least} bytes"

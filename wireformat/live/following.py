@@ -1,4 +1,4 @@
-"""`follow`: from a slot to a lake, in batches of whole transactions; reports to the server what is safe in the lake."""
+"""`follow` writes a slot's changes to a lake in batches, and reports to the server what is safe there."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def follow(
 
     dsn                connection string or URL of libpq; `service=…` and PGPASSFILE work
     to                 the folder of the lake, or a URI. An existing lake of this slot is continued
-    slot               its name
-    publication        its name, or several; needed by pgoutput
+    slot               the name of the slot
+    publication        the name of a publication, or several names; needed by pgoutput
     format, state      of the lake, see `Capture.write`: parquet or delta; changes or latest (only delta)
     tables             patterns `schema.table`: only these tables
     snapshot           a new lake begins with the existing rows of the tables. If a run was stopped before all were
                        copied, the next run continues in any case
     create_slot        a missing slot is created, with this `plugin`
     options            of the plugin, in place of the usual ones; those of GaussDB are checked by `Options.gaussdb`
-    once               stop at the position where the server's log ended at the start
+    once               stop where the server's log ended at the start
     batch_bytes, batch_seconds   a batch is written when it has this size, or its first message has waited this long
     idle_seconds       how often the position of an idle stream is written, so that the server can forget its log
     memory_limit       the number of bytes of a batch that stay in memory: waiting messages, and rows of a transaction.

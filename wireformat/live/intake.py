@@ -44,12 +44,12 @@ SILENT_SECONDS = 120.0
 """A server that has not answered for this long is treated as lost."""
 
 WAITS_SECONDS, WAITS_ASKS = 10.0, 50
-"""A server that asks so often in this time, and sends nothing, has no other work: it is being shut down, and waits
-until all that it has sent is safe. If that is not soon, as between the batches of a query, the stream ends."""
+"""A server that asks this often in this time, and sends nothing, is being shut down, and waits until all that it has
+sent is safe. If that takes longer, as between the batches of a query, the stream ends."""
 
 QUIET_END_SECONDS = 5.0
-"""A server that does not say what it has sent is taken to have sent all when nothing came for so long. GaussDB sends
-what it has collected after a second. What comes later comes in the next run: this moves no position."""
+"""After this time without changes, a server that does not say what it has sent is assumed to have sent all. GaussDB
+sends what it has collected after a second. Later changes come in the next run, since no position depends on this."""
 
 MOST_CHANGES = 20_000
 """Changes per peek. The server returns more if the last transaction exceeds the limit."""
@@ -61,13 +61,14 @@ _ENVELOPE = layout(HEAD)
 
 
 class Intake:
-    """Receives a stream that has been started; is closed with its connection.
+    """Receives a stream that has been started, in a thread. `close` also closes the connection.
 
-    connection   after `start`
-    safe         up to where everything is safe; see `confirm`
-    queue_bytes  how much waits to be written; when it is full, nothing is received, and the server waits
-    asks_every   how often the server is asked how far it is, in seconds: what comes outside of transactions, or is not
-                 published, does not say it
+    connection    a connection after `start`
+    cutter        cuts the stream into pieces
+    safe          the LSN before which everything is safe; see `confirm`
+    queue_bytes   the most bytes that wait to be written; when there are more, nothing is received, and the server waits
+    asks_every    how often the server is asked how far it is, in seconds. Messages outside of transactions, and
+                  changes that are not published, do not show it
     """
 
     def __init__(
@@ -94,7 +95,10 @@ class Intake:
         return self._received
 
     def take(self, seconds: float) -> Piece | None:
-        """Returns the next piece; None if none comes within this number of seconds. Raises the errors of the thread."""
+        """Returns the next piece; None if none comes within this number of seconds.
+
+        Raises the errors of the thread: ServerError, Stopped and DecodeError.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._error, timeout=max(seconds, 0))
             if self._pieces:
@@ -107,13 +111,13 @@ class Intake:
             return None
 
     def is_quiet_at(self, lsn: int) -> bool:
-        """Whether a server that decodes in parallel has read its log up to an LSN, and has sent nothing for a while."""
+        """Whether a server that decodes in parallel has read its log up to an LSN, and sent no changes for a while."""
         if not self._cutter.is_parallel or self._cutter.is_open or self._received < lsn:
             return False
         return time.monotonic() - self._changes_at >= QUIET_END_SECONDS
 
     def confirm(self, lsn: int) -> None:
-        """Everything before this LSN is safe: the server is told soon."""
+        """Notes that everything before this LSN is safe. The thread soon tells the server."""
         self._safe = max(self._safe, lsn)
 
     def close(self) -> None:
@@ -130,7 +134,7 @@ class Intake:
                 selector.register(self._connection.socket, selectors.EVENT_READ)
                 self._receive(selector)
         except BaseException as error:
-            self._connection.close()  # the received pieces may stay in the queue for long, and the server would wait
+            self._connection.close()  # at once: the received pieces may stay in the queue for long
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
@@ -197,11 +201,14 @@ class Intake:
 
 
 class SqlIntake:
-    """Peeks at a slot, and advances it when the changes are safe. It has the methods of `Intake`.
+    """Peeks at a slot by SQL functions, and advances it when the changes are safe. It has the methods of `Intake`.
 
-    connection   without replication
-    options      of the plugin
-    safe         up to where everything is safe
+    connection   a connection without replication
+    cutter       cuts the stream into pieces
+    slot         its name
+    format       the format that its plugin sends
+    options      the options of the plugin
+    safe         the LSN before which everything is safe
     """
 
     def __init__(
@@ -219,10 +226,10 @@ class SqlIntake:
         function = "pg_logical_slot_peek_binary_changes" if self._is_binary else "pg_logical_slot_peek_changes"
         listed = "".join(f", {connection.literal(text)}" for pair in options.items() for text in pair)
         self._sql = f"select * from pg_catalog.{function}({self._slot}, null, {MOST_CHANGES}{listed})"
-        self.confirm(safe)  # the lake may have more than the server has heard: it would come again
+        self.confirm(safe)  # the lake may have more than the server knows, which it would send again
 
     def take(self, seconds: float) -> Piece | None:
-        """See Intake.take. Between a piece and its confirmation there is no other: it would be the same."""
+        """Returns what `Intake.take` returns, but None until the last piece is confirmed: it would come again."""
         if self._is_waiting:
             return None
         end = end_on_disk(self._connection) if self._says_end else None
@@ -241,20 +248,22 @@ class SqlIntake:
         else:
             self._changes_at = time.monotonic()
             if piece.lsn is None:
-                # Messages outside of transactions alone, which have the LSN just after them: what ends before is here.
+                # Only messages outside of transactions. Their LSN is just after them, and all that ends before is here.
                 piece = piece._replace(lsn=piece.received)
         self.received = piece.received
         return piece
 
     def is_quiet_at(self, lsn: int) -> bool:
-        """Whether a server that does not say how much of its log is on disk has written it up to an LSN, and looks have
-        found nothing for a while."""
+        """Whether the server has written its log up to an LSN, and looks have found no changes for a while.
+
+        It is only needed for a server that does not say how much of its log is on disk.
+        """
         if self._says_end or self.received < lsn:
             return False
         return time.monotonic() - self._changes_at >= QUIET_END_SECONDS
 
     def confirm(self, lsn: int) -> None:
-        """Everything before this LSN is safe: the server may forget it."""
+        """Tells the server that everything before this LSN is safe, so that it may forget it. Raises ServerError."""
         if lsn > self._safe:
             position = self._connection.literal(lsn_text(lsn))
             self._connection.query(f"select pg_catalog.pg_replication_slot_advance({self._slot}, {position})")

@@ -1,4 +1,4 @@
-"""Messages of CopyData as they arrive, as Arrow arrays without a Python object for each; and in a temporary file."""
+"""Messages of CopyData as they arrive: in Arrow arrays, without a Python object for each, or in a temporary file."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ import pyarrow as pa
 _COLUMN = "payload"
 
 _ENDED = "the messages are not read to their end"
+"""The text of the error by which MessageFile ends a reading."""
 
 _SLICE_BYTES = 1 << 20
-"""Messages are read in slices of about this size: the notes of a scan about small ones are many times as large."""
+"""Messages are read in slices of about this size, because the notes of a scan about small messages are many times as
+large."""
 
 
 JOINED_BYTES = 4 << 20
-"""Messages are decoded in arrays of up to this size: each array costs as much as thousands of messages, and a server
-whose messages are received as fast as it sends them gives arrays of a tenth of it."""
+"""Messages are decoded in arrays of up to this size, because each array costs as much as thousands of messages. The
+arrays of messages that are received as fast as the server sends them have about a tenth of it."""
 
 
 def joined(arrays: Iterable[pa.Array]) -> pa.ChunkedArray:
-    """Returns messages as arrays of a good size, of large_binary if one of them is."""
+    """Returns messages in arrays of up to JOINED_BYTES, of large_binary if one of the given arrays is."""
     given = list(arrays)
     is_large = any(pa.types.is_large_binary(one.type) for one in given)
     type = pa.large_binary() if is_large else pa.binary()
@@ -42,8 +44,8 @@ def joined(arrays: Iterable[pa.Array]) -> pa.ChunkedArray:
 class Gathered:
     """Messages that have arrived.
 
-    sizes   the size of each
-    size    of all, in bytes
+    `sizes` has the number of bytes of each, `size` is their sum. `write` takes the bytes of a message; its caller must
+    also update both.
     """
 
     def __init__(self) -> None:
@@ -70,8 +72,8 @@ class Gathered:
 class MessageFile:
     """Messages in a temporary file, which can be read more than once.
 
-    tell    is called with the number of messages read so far, in the thread that reads. What it raises ends the
-            reading, see `ended_by`
+    `tell` is called with the number of messages read so far, in the thread that reads. An exception that it raises ends
+    the reading; see `ended_by`. `count` is the number of messages, `size` their bytes.
     """
 
     def __init__(self) -> None:
@@ -85,7 +87,7 @@ class MessageFile:
         self.count = self.size = 0
 
     def write(self, array: pa.Array) -> None:
-        """Adds messages."""
+        """Adds messages. Raises OSError."""
         slices = 1 + array.nbytes // _SLICE_BYTES
         most = max(1, -(-len(array) // slices))
         batch = pa.record_batch([array.cast(pa.large_binary())], schema=self._schema)
@@ -95,7 +97,7 @@ class MessageFile:
         self.size += array.nbytes
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Reads the messages, one record batch after the other. `end` comes before."""
+        """Returns a stream of the messages, by Arrow's PyCapsule interface. Call `end` before it."""
 
         def batches() -> Iterator[pa.RecordBatch]:
             count = 0
@@ -113,7 +115,7 @@ class MessageFile:
         return pa.RecordBatchReader.from_batches(self._schema, batches()).__arrow_c_stream__(requested_schema)
 
     def end(self) -> None:
-        """Ends the file; no more messages are added."""
+        """Ends the file, after which no messages can be added. Raises OSError."""
         self._writer.close()
         self._file.close()
 
@@ -124,5 +126,5 @@ class MessageFile:
         self._folder.cleanup()
 
     def ended_by(self, error: OSError) -> BaseException | None:
-        """Returns what `tell` has raised, if that is why reading failed: Arrow keeps only its text."""
+        """Returns the exception of `tell` if reading failed with `error` because of it; else None."""
         return self._ended_by if _ENDED in str(error) else None

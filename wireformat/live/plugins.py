@@ -1,4 +1,4 @@
-"""The output plugins of slots: the format that each sends, and the options that it gets."""
+"""The output plugins of slots: the format that each sends, and the options that it is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..options.rules import PLUGINS as GAUSSDB
 from .connection import Connection
 
 POSTGRES = {"pgoutput": "pgoutput", "test_decoding": "test-decoding"}
-"""The formats of PostgreSQL's plugins. Those of GaussDB's depend on their options."""
+"""The formats of PostgreSQL's plugins. The formats of GaussDB's plugins depend on their options."""
 
 READ = (*POSTGRES, *GAUSSDB)
 """The plugins whose slots can be read."""
@@ -24,14 +24,14 @@ _PARALLEL = {
     "include-xids": True,
     "include-timestamp": True,
 }
-"""Options of mppdb_decoding, unless the caller asks for one decoder: it decodes in parallel, in its binary style.
-SQL functions do not decode in parallel."""
+"""The usual options of mppdb_decoding: it decodes in parallel, in its binary style. They are not used by SQL functions,
+which do not decode in parallel, or if the caller asks for one decoder."""
 
 
 class Asked(NamedTuple):
     """The format and the options that a plugin is asked for.
 
-    format        the format that it then sends
+    format        the format that the plugin then sends
     options       the options of START_REPLICATION
     is_parallel   whether the server decodes in parallel
     """
@@ -54,9 +54,12 @@ def ask(
 ) -> Asked:
     """Returns what to ask of a plugin.
 
-    given   options of the plugin, in place of the usual ones
+    connection     quotes names
+    publications   the names of publications, for pgoutput
+    given          options of the plugin, in place of the usual ones
+    via            streaming or sql
 
-    Raises OptionError.
+    Raises OptionError for a plugin or an option that is not supported.
     """
     if plugin not in READ:
         raise OptionError(f"option slot: its plugin {plugin} is not supported; use one of {', '.join(READ)}")
@@ -93,6 +96,7 @@ def publication_names(given: str | Iterable[str] | None) -> list[str]:
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Returns the values of options as texts."""
     return {
         name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in options.items()
     }

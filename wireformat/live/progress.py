@@ -14,7 +14,7 @@ from .connection import EPOCH_SECONDS
 
 
 def clock(seconds: float) -> str:
-    """Returns the local time of day, of seconds since 1970."""
+    """Returns the local time of day; `seconds` count from 1970."""
     return time.strftime("%H:%M:%S", time.localtime(seconds))
 
 
@@ -22,22 +22,24 @@ def clock(seconds: float) -> str:
 class Progress:
     """How far a stream has been read and written.
 
-    state           snapshot, streaming, or what is waited for
-    rows_so_far     the rows copied so far of a table, or written so far of a batch; 0 if neither is being done
-    blocked_by      the transaction that the server waits for; None if none is known
-    started         when it began, in seconds since 1970
-    lsn             everything before it is in the lake; 0 until that is known
-    server_lsn      the end of the server's log when it was last asked
-    transactions    that the lake has
-    rows            that were written by this run; `tables`: by table
-    messages, bytes   that were written by this run
-    batches         the number of commits
-    last_commit     when the last one was done, in seconds since 1970
-    rows_per_second   of the last batch: from the end of the one before to its own
-    lag_seconds     from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
-    retained_bytes  the size of the log that the server keeps for the slot
-    open_messages   the number of messages of a transaction that has not ended
-    warnings        the warnings of the checks at the last connection
+    state             snapshot, streaming, or what the run waits for
+    rows_so_far       the rows copied so far of a table, or written so far of a batch; 0 if neither is being done
+    blocked_by        the transaction for which the server waits; None if none is known
+    started           when the run began, in seconds since 1970; None before its first connection
+    lsn               everything before it is in the lake; 0 until that is known
+    server_lsn        the end of the server's log when the server was last asked; None before that
+    transactions      the number of transactions that the lake has
+    rows              the number of rows that this run has written
+    tables            the number of rows that this run has written to each table
+    messages, bytes   the number of messages that this run has written, and their bytes
+    batches           the number of commits
+    last_commit       when the last commit was done, in seconds since 1970; None before the first one
+    rows_per_second   the rows of the last batch by the time from the commit before it to its own
+    lag_seconds       from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
+    retained_bytes    the size of the log that the server keeps for the slot; None if it is not known
+    retained_alarm    the option of `follow`
+    warnings          the warnings of the checks at the last connection
+    open_messages     the number of messages of a transaction that has not ended
     """
 
     state: str = "connecting"
@@ -62,7 +64,7 @@ class Progress:
 
     @property
     def lag_bytes(self) -> int | None:
-        """The number of bytes of the server's log that are not in the lake."""
+        """The number of bytes of the server's log that are not in the lake; None if it is not known."""
         return None if self.server_lsn is None or not self.lsn else max(self.server_lsn - self.lsn, 0)
 
     @property
@@ -72,7 +74,11 @@ class Progress:
         return limit is not None and kept is not None and kept > limit
 
     def after(self, batch: Batch, rows: dict[str, int], position: CapturePosition) -> Progress:
-        """Returns the progress after a batch."""
+        """Returns the progress after a batch.
+
+        rows       the number of rows that were written to each table
+        position   of the lake after it
+        """
         now = time.time()
         since = self.last_commit or self.started or now
         return replace(
@@ -87,7 +93,7 @@ class Progress:
         )
 
     def with_rows(self, rows: dict[str, int]) -> Progress:
-        """Returns the progress after a commit of so many rows by table."""
+        """Returns the progress after a commit; `rows` has the number of rows of each table."""
         return replace(
             self,
             rows=self.rows + sum(rows.values()),

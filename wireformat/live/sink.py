@@ -1,4 +1,4 @@
-"""The lake that `follow` writes: its position, and batches with the position after them, each in one commit."""
+"""The lake that `follow` writes: its position, and commits of a batch with the position after it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from ..stream.capture_position import CapturePosition, SlotPosition
 class Sink:
     """The lake, and how it is written.
 
+    folder     its path or URI
     lake       the options of each write; `rejects` is a folder
-    patterns   of the tables, as ReadOptions has them
+    reading    options of the Capture of each batch
+    patterns   the patterns of the tables, as ReadOptions has them
     """
 
     folder: Any
@@ -34,7 +36,7 @@ class Sink:
     patterns: tuple[tuple[str | None, str | None], ...] | None
 
     def position(self) -> CapturePosition | None:
-        """Returns how far the lake goes; None if there is none. Raises OptionError if it is written in another way."""
+        """Returns the position of the lake; None if there is no lake. Raises OptionError if it is of another kind."""
         try:
             found = lake.position(
                 self.folder, filesystem=self.lake.filesystem, storage_options=self.lake.storage_options
@@ -47,12 +49,12 @@ class Sink:
         return found
 
     def publications(self) -> list[str] | None:
-        """Returns the publications that the last write read; None if that is not known."""
+        """Returns the publications from which the last write has read; None if they are not known."""
         found = read_manifest(self.lake.store(self.folder))
         return None if found is None else found.publications
 
     def named_tables(self) -> dict[str, list[tuple[str | None, str | None]]]:
-        """Returns the tables that options name, by option, as patterns of ReadOptions."""
+        """Returns the tables that each option names, as patterns of ReadOptions."""
         options = {name: getattr(self.lake, name) for name in ("keys", "partition_by", "schemas")}
         named: dict[str, list[tuple[str | None, str | None]]] = {"tables": list(self.patterns or ())}
         for name, given in options.items():
@@ -61,11 +63,11 @@ class Sink:
         return named
 
     def flush_all(self) -> None:
-        """Waits until what an earlier run has written is on the disk: that run may have ended before it waited."""
+        """Waits until what an earlier run has written is on the disk; that run may have ended before it waited."""
         self.lake.store(self.folder).flush_all()
 
     def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
-        """Empties Delta tables whose copy was stopped before the lake had them."""
+        """Empties Delta tables whose copy was stopped before the manifest named them."""
         if self.lake.format == "delta":
             store = self.lake.store(self.folder)
             for table in tables:
@@ -79,9 +81,14 @@ class Sink:
         slot: SlotPosition,
         copied: Iterable[tuple[str, str]] | None = None,
     ) -> tuple[CapturePosition, dict[str, int]]:
-        """Writes a batch with the position after it, in one commit. Returns the position, and rows by table.
+        """Writes a batch with the position after it, in one commit. Returns the position, and the rows of each table.
 
-        copied   changes of other tables are left out; None for those of none
+        messages   as a Capture takes them
+        after      the position before the batch
+        slot       where the slot is after the batch
+        copied     the tables whose changes are written; None for all
+
+        Raises what `Capture.write` raises.
         """
         capture = Capture(messages, format, after=after, slot=slot, **self.reading)
         name = f"{slot.lsn:016X}.parquet"
@@ -104,7 +111,7 @@ class Sink:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that a disk of this machine is full, not that of the server."""
+    """Whether an error says that a disk of this machine is full. An error of the server does not count."""
     if isinstance(error, ServerError):
         return False
     code = getattr(error, "errno", None)

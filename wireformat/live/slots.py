@@ -1,4 +1,4 @@
-"""The slots of a server: their facts; they are created and dropped only on request."""
+"""What a server says about itself and its slots; creates, claims and drops a slot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..lsn import lsn_text, lsn_value
 from .connection import Connection
 
 CLAIM_SECONDS = 5.0
-"""How long a server may take to notice that the process that read a slot is gone."""
+"""How long a server may take to notice that the earlier reader of a slot is gone."""
 
 _CLAIM_STEP_SECONDS = 0.1
 
@@ -21,12 +21,13 @@ _CLAIM_STEP_SECONDS = 0.1
 class System(NamedTuple):
     """A server.
 
-    system     its system identifier
-    timeline   of its log, which changes when a standby is promoted; 0 if it is not known
-    flushed    the end of its log: on disk, or only written by SQL functions of GaussDB; see `end_on_disk`
-    database   the database of the connection
+    system       its system identifier
+    timeline     the timeline of its log, which changes when a standby is promoted; 0 if it is not known
+    flushed      the end of its log on disk. GaussDB's SQL functions give the end of what has been written instead; see
+                 `end_on_disk`
+    database     the database of the connection
     is_standby   whether it follows another server
-    ended      where its log has left earlier timelines
+    ended        the LSN at which its log left each earlier timeline
     """
 
     system: str
@@ -37,9 +38,9 @@ class System(NamedTuple):
     ended: Mapping[int, int] = MappingProxyType({})
 
     def end_of(self, timeline: int) -> int | None:
-        """Returns where its log has left a timeline; None if it has not, or if that is not known.
+        """Returns the LSN at which the log left a timeline; None if it has not left it, or if that is not known.
 
-        A timeline on which it never was has ended at 0.
+        For a timeline that the log never had, this is 0.
         """
         if not timeline or not self.timeline or timeline == self.timeline:
             return None
@@ -49,8 +50,8 @@ class System(NamedTuple):
 class Slot(NamedTuple):
     """A slot.
 
-    confirmed   the server sends transactions that end after it
-    restart     the server keeps its log from there
+    confirmed   the server sends transactions that end after this LSN
+    restart     the server keeps its log from this LSN on
     facts       the row of pg_replication_slots, whose columns depend on the version
     """
 
@@ -68,8 +69,8 @@ class Slot(NamedTuple):
         return self.facts.get("confirmed_csn") not in (None, "", "0")
 
     @property
-    def is_lost(self) -> str | None:
-        """Why the slot cannot be used any more; None if it can."""
+    def loss(self) -> str | None:
+        """Why the slot can no longer be used; None if it can."""
         if self.facts.get("invalidation_reason"):
             return self.facts["invalidation_reason"]
         if self.facts.get("wal_status") == "lost":
@@ -78,12 +79,14 @@ class Slot(NamedTuple):
 
 
 def find_system(connection: Connection) -> System:
-    """Returns the facts about the server."""
+    """Returns what the server says about itself. Raises ServerError."""
     (recovery,) = connection.query("select pg_catalog.pg_is_in_recovery() as standby")
-    is_standby = recovery["standby"] == "t"  # asked first: if it is promoted now, its timeline is said not to be known
+    is_standby = recovery["standby"] == "t"  # asked first: if it is promoted meanwhile, its timeline is not known
     (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection, is_standby))
     timeline = int(row["timeline"] or 0)
-    ended = None if is_standby else _ended_timelines(connection, timeline)  # a standby may change its own any time
+    ended = (
+        None if is_standby else _ended_timelines(connection, timeline)
+    )  # a standby may change its timeline at any time
     return System(
         row["systemid"] or "",
         0 if ended is None else timeline,
@@ -95,7 +98,7 @@ def find_system(connection: Connection) -> System:
 
 
 def _ended_timelines(connection: Connection, timeline: int) -> dict[int, int] | None:
-    """Returns where earlier timelines ended; None if the server does not say it."""
+    """Returns the LSN at which each earlier timeline ended; None if the server does not say it."""
     if not connection.replicates or connection.version < 10:
         return None
     if timeline < 2:
@@ -105,15 +108,15 @@ def _ended_timelines(connection: Connection, timeline: int) -> dict[int, int] | 
     except ServerError as error:
         if error.sqlstate is None:
             raise
-        return None  # its file has been removed
+        return None  # the file with the history has been removed
     lines = (line.split() for line in (row["content"] or "").splitlines())
     return {int(line[0]): lsn_value(line[1]) for line in lines if len(line) > 1 and line[0].isdigit()}
 
 
 def _sql(connection: Connection, is_standby: bool) -> str:
-    """Returns a query that gives what IDENTIFY_SYSTEM gives, on a connection without replication.
+    """Returns a query with the results of IDENTIFY_SYSTEM, for a connection without replication.
 
-    The log of a standby ends where its SQL functions read to: what it has received and not replayed comes later.
+    A standby's log ends where it has replayed it, since SQL functions do not read what it has only received.
     """
     if connection.version >= 10:
         end = "pg_last_wal_replay_lsn()" if is_standby else "pg_current_wal_flush_lsn()"
@@ -126,13 +129,15 @@ def _sql(connection: Connection, is_standby: bool) -> str:
 
 
 def end_on_disk(connection: Connection) -> int | None:
-    """Returns up to where a server's log is on disk, on a connection without replication; None if it does not say it.
+    """Returns the LSN up to which a server's log is on disk; None if the server does not say it. Raises ServerError.
 
-    SQL functions that look at a slot read up to there. What GaussDB and openGauss call the current location is what has
-    been written, a moment before it is on disk: a transaction between the two is not found by a look, and must not be
-    confirmed with it. Source: openGauss-server 7e1fc94a, pg_current_xlog_location of xlogfuncs.cpp takes
-    LogwrtResult.Write, pg_logical_slot_get_changes_guts of logicalfuncs.cpp LogwrtResult.Flush, as does
-    gs_walwriter_flush_position of pgxlogstatfuncs.cpp, which is there from catalog version 92602 on.
+    connection   a connection without replication
+
+    SQL functions that look at a slot read the log up to this LSN. The current location of GaussDB and openGauss is the
+    end of what has been written, a moment before it is on disk. A look does not find a transaction between the two, so
+    this transaction must not be confirmed. Source: openGauss-server 7e1fc94a. pg_current_xlog_location of xlogfuncs.cpp
+    takes LogwrtResult.Write; pg_logical_slot_get_changes_guts of logicalfuncs.cpp takes LogwrtResult.Flush, as does
+    gs_walwriter_flush_position of pgxlogstatfuncs.cpp, which exists from catalog version 92602 on.
     """
     if connection.version >= 10:
         return find_system(connection).flushed
@@ -152,7 +157,7 @@ _NOT_AVAILABLE = ("42883", "42501")
 
 
 def find_slot(connection: Connection, name: str) -> Slot | None:
-    """Returns a slot; None if it does not exist."""
+    """Returns a slot; None if it does not exist. Raises ServerError."""
     sql = f"select * from pg_catalog.pg_replication_slots where slot_name = {connection.literal(name)}"
     for row in connection.query(sql):
         confirmed = row.get("confirmed_flush_lsn") or row.get("confirmed_flush")
@@ -172,7 +177,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
 def create_slot(connection: Connection, name: str, plugin: str, *, failover: bool = False) -> Slot:
     """Creates a logical slot. Raises ServerError, for example if there is a slot of this name.
 
-    failover   standbys keep a copy of it, from PostgreSQL 17
+    failover   whether standbys keep a copy of the slot, from PostgreSQL 17
     """
     arguments = f"{connection.literal(name)}, {connection.literal(plugin)}"
     more = ", failover => true" if failover else ""
@@ -186,9 +191,9 @@ def create_slot(connection: Connection, name: str, plugin: str, *, failover: boo
 
 
 def claim(connection: Connection, name: str) -> None:
-    """Keeps others from a slot until the connection is closed: the server does so only while it streams.
+    """Keeps other processes from a slot until the connection is closed. The server itself does so only for streams.
 
-    Raises ServerError if another process has claimed it.
+    Raises ServerError if another process keeps its claim for CLAIM_SECONDS, and Stopped.
     """
     key = int.from_bytes(sha256(f"wireformat {name}".encode()).digest()[:8], "big", signed=True)
     deadline = time.monotonic() + CLAIM_SECONDS
@@ -210,11 +215,11 @@ def drop_slot(connection: Connection, name: str) -> None:
 
 
 def retained_bytes(system: System, slot: Slot) -> int | None:
-    """Returns how much log the server keeps for a slot."""
+    """Returns how many bytes of log the server keeps for a slot; None if that is not known."""
     return None if slot.restart is None else max(system.flushed - slot.restart, 0)
 
 
 def described(slot: Slot) -> str:
-    """Returns where a slot is, for messages."""
+    """Returns a slot and the LSN that it has confirmed, for messages."""
     where = "nowhere" if slot.confirmed is None else lsn_text(slot.confirmed)
     return f"slot {slot.name} ({slot.plugin}, database {slot.database}, confirmed {where})"

@@ -1,8 +1,8 @@
-"""The rows that tables have, as one transaction of pgoutput, under a snapshot whose LSN is known.
+"""The existing rows of tables as one transaction of pgoutput, under a snapshot whose LSN is known.
 
-A temporary slot is made with that snapshot: its consistent point is just after the last transaction that the snapshot
-sees. The changes of tables that were copied earlier are read up to there, and those of all of them afterwards.
-Source: PostgreSQL manual, CREATE_REPLICATION_SLOT; its initial synchronisation of subscriptions does the same, for each
+The snapshot is that of a temporary slot, whose consistent point is just after the last transaction that the snapshot
+sees. Changes of tables that were copied earlier are read up to that point, and changes of all copied tables afterwards.
+Source: PostgreSQL manual, CREATE_REPLICATION_SLOT. The initial synchronisation of subscriptions does the same for each
 table.
 """
 
@@ -46,7 +46,7 @@ join pg_catalog.pg_namespace n on n.nspname = p.schemaname
 join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
 order by 1, 2
 """
-"""What is published: with the columns and row filters of publications from PostgreSQL 15 on."""
+"""The published tables and columns. From PostgreSQL 15 on, publications may have lists of columns and row filters."""
 
 
 _REWRITTEN = """
@@ -54,7 +54,7 @@ select pg_catalog.to_regclass({name}) = {oid}::oid and not exists (select from p
     where (c.oid = {oid} or c.oid in (select relid from pg_catalog.pg_partition_tree({oid}::oid::regclass)))
     and pg_catalog.pg_relation_filenode(c.oid) is distinct from nullif(c.relfilenode, 0)) as is_same
 """
-"""Whether a name is still that of a table with the files that the snapshot sees: functions see the new ones."""
+"""Whether a name is still that of a table with the files that the snapshot sees; functions see its newest files."""
 
 
 class PublishedTable(NamedTuple):
@@ -72,11 +72,11 @@ class PublishedTable(NamedTuple):
 class Snapshot(NamedTuple):
     """The rows of tables.
 
-    messages   one transaction
-    lsn        its rows are there before the changes of transactions that are committed from there on
-    rows       their number
-    tables     schema and name of those that were copied
-    is_last    whether all tables have been copied then
+    messages   the rows, as one transaction
+    lsn        the rows are those before all transactions that are committed at this LSN or later
+    rows       the number of rows
+    tables     schema and name of the tables that were copied
+    is_last    whether all tables have now been copied
     """
 
     messages: MessageFile
@@ -87,14 +87,10 @@ class Snapshot(NamedTuple):
 
 
 class Tell(Protocol):
-    """Is called with the work that is being done.
-
-    rows       how many have been copied
-    waiting    a connection that waits for an answer
-    """
+    """A function that is called with the work that is being done."""
 
     def __call__(self, state: str, rows: int = 0, waiting: Connection | None = None) -> None:
-        """See above."""
+        """Takes what is being done, how many rows have been copied, and a connection that waits for an answer."""
 
 
 def take_snapshot(
@@ -105,14 +101,14 @@ def take_snapshot(
     most_bytes: int,
     tell: Tell,
 ) -> Snapshot:
-    """Copies published tables to a temporary file.
+    """Copies the rows of published tables to a temporary file.
 
-    connection   is used up
-    patterns     of the tables, as ReadOptions has them
-    copied       tables that have been copied
-    most_bytes   no further table begins when there are so many
+    connection   a new connection, which cannot be used for anything else
+    patterns     the patterns of the tables, as ReadOptions has them
+    copied       the tables that have already been copied
+    most_bytes   after this number of bytes, no further table begins
 
-    Raises Stopped, ServerError, and what `tell` raises.
+    Raises Stopped, ServerError, OSError, and what `tell` raises.
     """
     state, count, rows = f"snapshot: {waits_for_slot(connection)}", 0, 0
     connection.on_wait = lambda: tell(state, count, connection)
@@ -152,7 +148,7 @@ def take_snapshot(
 
 
 def _begin(connection: Connection) -> int:
-    """Makes a temporary slot, whose snapshot the transaction then has; returns its consistent point."""
+    """Creates a temporary slot, and gives its snapshot to the transaction; returns its consistent point."""
     name = connection.identifier(f"wireformat_{secrets.token_hex(8)}")
     option = "(SNAPSHOT 'use')" if connection.version >= 15 else "USE_SNAPSHOT"
     try:
@@ -168,7 +164,7 @@ def _begin(connection: Connection) -> int:
 
 
 _CHANGED = ("42P01", "42703", "3F000", "40P01")
-"""SQLSTATEs of a table, column or schema that is not there, and of a deadlock with what alters it."""
+"""SQLSTATEs of a table, column or schema that does not exist, and of a deadlock with a statement that alters it."""
 
 _FORBIDDEN = "42501"
 """SQLSTATE of a role that lacks a privilege, or from which policies would hide rows."""
@@ -176,10 +172,11 @@ _FORBIDDEN = "42501"
 
 @contextmanager
 def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
-    """Says what to do about an error of the copy of a table.
+    """Raises ServerError, which says what to do, for an error of the copy of a table.
 
-    It is temporary if the table is no longer what it was when the snapshot began: snapshots see no rows of a table that
-    is rewritten after them, as a column's new type does. COPY has locked the table, so this is looked for afterwards.
+    The error is temporary if the table is no longer what it was when the snapshot began. A snapshot sees no rows of a
+    table that is rewritten after it, for example by a new type of a column. This is checked after COPY, which locks the
+    table.
     """
     name = (table.relation.table_schema, table.relation.table_name)
     try:
@@ -205,7 +202,7 @@ def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
 
 
 def published_tables(connection: Connection, publications: Sequence[str]) -> list[PublishedTable]:
-    """Returns the tables of publications, with the columns that are published."""
+    """Returns the tables of publications, with the columns that are published. Raises ServerError."""
     has_lists = connection.version >= 15
     sql = _TABLES.format(
         filters="p.filters" if has_lists else "null",
@@ -234,12 +231,13 @@ def _table(row: dict[str, str | None]) -> PublishedTable:
         for _, oid, _, type, namespace, _ in columns
         if int(oid) >= _FIRST_USER_OID
     ]
-    # A row is published if one publication has it: those without a filter have all.
+    # A row is published if one publication has it, and a publication without a filter has all rows.
     condition = None if None in filters else " or ".join(f"({one})" for one in filters)
     return PublishedTable(relation, types, row["kind"] == "p", condition)
 
 
 def _write(file: MessageFile, events: Sequence[Event]) -> None:
+    """Adds events to a file as messages of pgoutput."""
     gathered = Gathered()
     for message in encode(events, "pgoutput"):
         gathered.add(message)
@@ -247,7 +245,7 @@ def _write(file: MessageFile, events: Sequence[Event]) -> None:
 
 
 def _copied(connection: Connection, table: PublishedTable, file: MessageFile) -> Iterator[int]:
-    """Writes the rows of a table as INSERT messages; yields their number so far."""
+    """Writes the rows of a table as INSERT messages; yields the number of rows so far."""
     relation = table.relation
     columns = ", ".join(map(connection.identifier, relation.columns))
     name = f"{connection.identifier(relation.table_schema)}.{connection.identifier(relation.table_name)}"
@@ -285,7 +283,7 @@ _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v
 
 
 def _unescaped(text: bytes) -> bytes:
-    """Returns a value of COPY's text format without its escapes. The server writes no octal or hexadecimal ones."""
+    """Returns a value of COPY's text format without its escapes. The server writes no octal or hexadecimal escapes."""
     first, *rest = text.split(b"\\")
     found = [first]
     parts = iter(rest)

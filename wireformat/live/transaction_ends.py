@@ -1,4 +1,4 @@
-"""Where whole transactions end among messages of CopyData, and what may then be reported to the server as safe."""
+"""Where whole transactions end among messages of CopyData, and which LSN may then be reported as safe."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from .feedback import POSTGRES, Feedback
 class Piece(NamedTuple):
     """Messages of a stream, in the form that the format reads.
 
-    whole     the number of messages up to the end of the last whole transaction
-    lsn       everything before it is in these messages or was in earlier ones, up to `whole`; None if none ended
-    received  the LSN of the last message or keepalive
-    asked     whether the server wants an answer now
-    ended_us  when its last whole transaction was committed, or sent if the message does not say that; None if none
-              ended. In microseconds since 2000
+    messages   the messages
+    whole      the number of messages up to the end of the last whole transaction
+    lsn        everything before this LSN is in the first `whole` messages or was in earlier ones; None if no
+               transaction ended
+    received   the LSN of the last message or keepalive
+    asked      whether the server wants an answer now
+    ended_us   when the last whole transaction was committed, or was sent if the message does not say that, in
+               microseconds since 2000; None if no transaction ended
     """
 
     messages: pa.Array
@@ -46,27 +48,28 @@ END_LSN_AT, _COMMIT_TIME_AT = ENVELOPE_BYTES + 10, ENVELOPE_BYTES + 18
 
 
 class TransactionEnds(Protocol):
-    """Finds the ends of transactions.
-
-    time_at   where the last message of a transaction has a time, in its envelope or after it
-    """
+    """Finds the ends of transactions."""
 
     @property
     def time_at(self) -> int:
-        """See above."""
+        """The offset of a time in the last message of a transaction, in its envelope or after it."""
 
     def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
-        """Returns the messages as the format reads them; where transactions begin; and where they end: indices."""
+        """Returns the messages as the format reads them, and int64[n] of those that begin and that end a transaction.
+
+        messages   binary, with their envelopes
+        """
 
     def lsn(self, messages: pa.Array, index: int) -> int:
         """Returns the LSN just after the transaction that ends in a message with its envelope."""
 
 
 class FirstBytes:
-    """Formats whose records begin with a letter that tells a BEGIN and a COMMIT.
+    """Formats in which the first letter of a record distinguishes BEGIN and COMMIT.
 
     begins, ends   the letters
-    lsn_at         where the last message has the LSN after its transaction: in its envelope, or after it
+    lsn_at         the offset of the LSN after the transaction in its last message, in the envelope or after it
+    time_at        the offset of the time there
     has_envelope   whether the format reads messages with their envelopes
     """
 
@@ -89,7 +92,7 @@ class FirstBytes:
 
 
 class RecordKinds:
-    """Formats with several records in a message: the scan finds the kinds of records."""
+    """Formats with several records in a message, whose kinds the scan finds."""
 
     time_at = _SENT_AT
     _KINDS = ("BEGIN", "COMMIT", "ABORT", "PREPARE")
@@ -119,13 +122,14 @@ class RecordKinds:
 class Cutter:
     """Cuts a stream at the ends of whole transactions.
 
-    until         of pgoutput: transactions that are committed at this LSN or later are left out
+    ends          finds the ends of transactions
+    until         for pgoutput: transactions that are committed at this LSN or later are left out
     feedback      how the server lays out keepalives
-    is_parallel   whether the server decodes in parallel. The LSN of its keepalives is then how far it has read its log:
-                  what is still decoded, or waits in a batch, comes later, so that only ends of transactions are
-                  positions. Source: openGauss-server 7e1fc94a, XLogSendParallelLogical of walsender.cpp takes it from
-                  LogicalReadRecordMain of parallel_decode_worker.cpp. In serial decoding, a keepalive comes after all
-                  that ends before its LSN
+    is_parallel   whether the server decodes in parallel. The LSN of a keepalive then says how far the server has read
+                  its log. Transactions before it may still be decoded, or wait in a batch, so that only ends of
+                  transactions are positions. In serial decoding, a keepalive comes after all transactions that end
+                  before its LSN. Source: openGauss-server 7e1fc94a: XLogSendParallelLogical of walsender.cpp takes the
+                  LSN from LogicalReadRecordMain of parallel_decode_worker.cpp
 
     `is_open` is whether a transaction has begun, and not ended. Raises DecodeError.
     """
@@ -146,7 +150,7 @@ class Cutter:
         self._is_past = False
 
     def piece(self, found: pa.Array) -> Piece:
-        """Returns the next messages of a stream: CopyData with envelopes, and keepalives among them."""
+        """Returns the next piece of a stream, from CopyData with envelopes and keepalives."""
         if self._until is None:
             return self._piece(found)
         piece = self._piece(found[: self._first_past(found, self._until)])
@@ -211,7 +215,7 @@ def _keepalives(found: pa.Array) -> list[int]:
 
 
 def _without(messages: pa.Array, indices: list[int]) -> pa.Array:
-    """Returns the messages without some, which are few."""
+    """Returns the messages without those at some indices, which are few."""
     bounds = zip([0, *(index + 1 for index in indices)], [*indices, len(messages)], strict=True)
     kept = [messages[first:end] for first, end in bounds if end > first]
     return kept[0] if len(kept) == 1 else pa.concat_arrays(kept) if kept else messages[:0]
@@ -223,12 +227,12 @@ def number_at(message: bytes, at: int) -> int:
 
 
 def sizes_of(messages: pa.Array) -> Array:
-    """Returns int[n]: the bytes of each message."""
+    """Returns int[n]: the number of bytes of each message."""
     return np.diff(_offsets_and_bytes(messages)[0]) if len(messages) else np.zeros(0, np.int64)
 
 
 def bytes_at(messages: pa.Array, at: int) -> Array:
-    """Returns uint8[n]: the byte of each message at an offset, 0 where the message is shorter."""
+    """Returns uint8[n]: the byte of each message at an offset; 0 if the message is shorter."""
     if not len(messages):
         return np.zeros(0, np.uint8)
     offsets, data = _offsets_and_bytes(messages)
@@ -238,7 +242,7 @@ def bytes_at(messages: pa.Array, at: int) -> Array:
 
 
 def without_envelopes(messages: pa.Array) -> pa.Array:
-    """Returns the messages without the envelopes of CopyData; all have one."""
+    """Returns the messages without the envelopes of CopyData, which all must have."""
     if not len(messages):
         return messages
     offsets, data = _offsets_and_bytes(messages)
@@ -250,6 +254,7 @@ def without_envelopes(messages: pa.Array) -> pa.Array:
 
 
 def _offsets_and_bytes(messages: pa.Array) -> tuple[Array, Array]:
+    """Returns int[n + 1]: where each message begins and the last one ends; and uint8[m]: the bytes of all messages."""
     width = np.int64 if pa.types.is_large_binary(messages.type) else np.int32
     _, offsets, data = messages.buffers()
     found = np.frombuffer(offsets, width)[messages.offset : messages.offset + len(messages) + 1]

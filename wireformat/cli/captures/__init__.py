@@ -1,1 +1,8 @@
-"""The commands that read a stream as a whole, as `wireformat.Capture`: tables, typed, latest, write."""
+"""The commands that read a stream as a whole, as a `wireformat.Capture`: tables, typed, latest, write.
+
+commands                          the commands that can be typed
+capture_options, lake_options     the options that they share, and those of lakes
+tables, write                     what the commands do
+opened                            the capture that they read
+screen_table                      rows as a table on the screen
+"""

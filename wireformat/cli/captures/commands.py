@@ -1,4 +1,4 @@
-"""What can be typed for the commands that read a stream as a whole."""
+"""The commands that read a stream as a whole, with their options."""
 
 from __future__ import annotations
 
@@ -222,6 +222,6 @@ EPILOGS: dict[Callable[..., None], str] = {
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands to the application."""
     for command, examples in EPILOGS.items():
         app.command(epilog=f"\b\nExamples:\n{examples}")(command)

@@ -1,4 +1,4 @@
-"""The options of the commands that write lakes, a row each."""
+"""The options of the commands that write lakes."""
 
 from __future__ import annotations
 

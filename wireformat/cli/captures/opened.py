@@ -1,4 +1,4 @@
-"""The capture of a command: its files, standard input among them, and how much of them has been read."""
+"""The capture that a command reads: from files, folders and standard input, with a progress bar."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from ..progress import progress
 def opened(
     paths: Sequence[str], *, on_screen: bool, format: str, column: str | None, **options: Any
 ) -> Iterator[Capture]:
-    """Yields the capture of some files and folders; its errors become those of the command.
+    """Yields the capture of some files and folders. Its errors become those of the command.
 
-    on_screen   the command prints to the terminal: then there is no progress bar
+    on_screen   whether the command prints to the terminal; there is then no progress bar
+    options     those of Capture
 
     Raises Failed.
     """
@@ -36,7 +37,7 @@ def opened(
             try:
                 files = _files(paths, held, copies)
                 sources = find_sources(files, find_format(format), column)
-            except OSError as error:  # one that names no file is of a damaged one
+            except OSError as error:  # without the name of a file, it is about the content of one
                 code = BAD_DATA if error.filename is None else BAD_USAGE
                 raise Failed(_with_given_names(text_of_os_error(error), copies), code) from None
             advance = held.enter_context(progress(sources, on_screen=on_screen))
@@ -48,16 +49,17 @@ def opened(
 
 
 def _with_given_names(text: str, copies: dict[str, str]) -> str:
-    """The text of an error, with the names that the user gave in place of those of copies."""
+    """Returns the text of an error, with the names that the user gave in place of those of copies."""
     for copy, name in copies.items():
         text = text.replace(copy, name)
     return in_words_of_the_command(text)
 
 
 def _files(paths: Sequence[str], held: ExitStack, copies: dict[str, str]) -> list[str]:
-    """Returns the paths, with copies in place of standard input and pipes: a capture reads its files more than once.
+    """Returns the paths. Standard input and pipes are copied to files: a capture may read its files more than once.
 
-    copies   gets the names of the copies, with what they are copies of
+    held     deletes the copies at its end
+    copies   gets the path of each copy, with the name of its original
     """
     if paths.count(STDIN) > 1:
         raise Failed(f"{STDIN} (standard input) can be read only once", BAD_USAGE)
@@ -65,15 +67,16 @@ def _files(paths: Sequence[str], held: ExitStack, copies: dict[str, str]) -> lis
 
 
 def _is_stream(path: str) -> bool:
-    """Whether a path is of what can be read only once, as `<(zcat capture.bin.gz)` of a shell."""
+    """Whether a path can be read only once, such as `<(zcat capture.bin.gz)` in a shell."""
     try:
         kind = Path(path).stat().st_mode
-    except (OSError, ValueError):  # whoever opens it says what is wrong
+    except (OSError, ValueError):  # opening it later says what is wrong
         return False
     return stat.S_ISFIFO(kind) or stat.S_ISCHR(kind)
 
 
 def _copied(path: str, held: ExitStack, copies: dict[str, str]) -> str:
+    """Returns the path of a copy of a file that can be read only once."""
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="wireformat-"))
     file = Path(folder) / "messages"
     copies[str(file)] = "standard input" if path == STDIN else path

@@ -1,4 +1,4 @@
-"""`wireformat tables`, `typed` and `latest`: what is in a stream, and one of its tables."""
+"""`wireformat tables`, `typed` and `latest`: the tables of a stream, and the rows of one of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = pa.schema(
         ("last", pa.string()),
     ]
 )
-"""What `tables` prints: a row for each version of a table; first and last are message and record."""
+"""The columns that `tables` prints, with a row for each version of a table; first and last are message and record."""
 
 
 def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **options: Any) -> None:
@@ -45,16 +45,16 @@ def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **optio
             ),
             "key": "?" if row["key_columns"] is None else ", ".join(row["key_columns"]),
             "changes": row["changes"],
-            "first": _place(row["first"]),
-            "last": _place(row["last"]),
+            "first": _position(row["first"]),
+            "last": _position(row["last"]),
         }
         for row in listed.to_pylist()
     ]
     print_table([pa.RecordBatch.from_pylist(rows, SHOWN)], SHOWN)
 
 
-def _place(place: dict[str, int]) -> str:
-    return f"{place['message']}/{place['record']}"
+def _position(change: dict[str, int]) -> str:
+    return f"{change['message']}/{change['record']}"
 
 
 def typed(
@@ -70,7 +70,9 @@ def typed(
 ) -> None:
     """Prints or writes the committed changes of a table.
 
-    rows     how many are printed
+    output   None prints the first rows
+    to       the format of standard output
+    rows     how many rows are printed
     schema   the types of the columns; None takes those of the stream
 
     Raises Failed.
@@ -93,7 +95,7 @@ def latest(
     keys: Sequence[str] | None,
     **options: Any,
 ) -> None:
-    """Prints or writes the rows that a table has at the end; see `typed`."""
+    """Prints or writes the rows that a table has at the end of the stream; see `typed`. Raises Failed."""
     with opened(paths, on_screen=output is None, **options) as capture:
         found = capture.latest(table, keys=keys, schema=schema)
         _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)

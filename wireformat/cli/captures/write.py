@@ -20,7 +20,7 @@ SHOWN = pa.schema(
         *((name, pa.int64()) for name in ("rows", "files", "open", "dropped", "corrupt")),
     ]
 )
-"""What is printed at the end."""
+"""The columns that are printed at the end."""
 
 
 def write(
@@ -40,8 +40,8 @@ def write(
 ) -> None:
     """Writes all tables to a lake, and prints what was written.
 
-    go_on    the messages follow those of the lake, and do not begin before them
-    as_json  whether to print a line of JSON for each row of what `Capture.write` returns
+    go_on     whether the messages begin where the lake ends
+    as_json   whether to print a line of JSON for each row of what `Capture.write` returns
 
     Raises Failed.
     """
@@ -72,6 +72,7 @@ def write(
 
 
 def _is_there(folder: str) -> bool:
+    """Whether there is a lake in a folder."""
     try:
         lake.position(folder)
     except OptionError:

@@ -19,9 +19,10 @@ from ..screen import say
 def guessed_format(paths: Sequence[str], given: str | None, column: str | None, *, says_usual: bool = True) -> str:
     """Returns the format that was given, or guesses it from the first input and says so.
 
-    says_usual  whether to say so where the guess is the usual format
-    Nothing is guessed of a Parquet file in a pipe, and of an input that cannot be read: the command then says what is
-    wrong with it.
+    says_usual   whether to report the guess if it is the usual format
+
+    There is no guess for a Parquet file in a pipe, or for an input that cannot be read: the command then reports what
+    is wrong with it.
     """
     if given is not None:
         return given
@@ -41,12 +42,12 @@ def guessed_format(paths: Sequence[str], given: str | None, column: str | None, 
 
 
 def format_of_bytes(data: bytes, given: str | None) -> str:
-    """The same for bytes that begin with a message."""
+    """Returns the format that was given, or guesses it from bytes that begin with a message."""
     return given if given is not None else _chosen(guess_of_bytes(data[:LINES_HEAD_BYTES]))
 
 
 def scanned_format(data: bytes, given: str | None, options: ReadOptions) -> str:
-    """The same for bytes whose beginning is missing, by the records in them."""
+    """Returns the format that was given, or guesses it from the records in bytes whose beginning is missing."""
     return given if given is not None else _chosen(guess_scanned(data, options))
 
 

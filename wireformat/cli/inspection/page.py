@@ -32,12 +32,13 @@ def write_page(
 ) -> None:
     """Writes a page with all records of a file, and trees of some.
 
-    records     the records with a tree, as 0-99,500, counted through the file; None for the first MOST_TREES
-    The other options are those of `ReadOptions`. Raises Failed, OptionError.
+    records   the records with a tree, such as 0-99,500, counted through the file; None for the first MOST_TREES
+
+    The other options are those of `ReadOptions`. Raises Failed and OptionError.
     """
     wanted = _wanted(records)
     target = None if str(output) == STDOUT else output
-    if target is not None:  # known before the file is read, which may take minutes
+    if target is not None:  # checked before the file is read, which may take minutes
         if not target.parent.is_dir():
             raise Failed(f"{target}: {target.parent} is not a folder", BAD_USAGE)
         check_is_no_input(target, [path])

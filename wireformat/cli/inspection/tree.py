@@ -1,4 +1,4 @@
-"""`wireformat inspect`: the bytes of a record beside what they mean."""
+"""`wireformat inspect`: the bytes of records beside what they mean."""
 
 from __future__ import annotations
 
@@ -60,9 +60,12 @@ def inspect(
 ) -> None:
     """Prints one message of a file, or some records found in it, to standard output.
 
-    message, record     which message, and which of its records; None for all
-    at                  the byte where a message, or the search, begins
-    The other options are those of `ReadOptions`. Raises Failed, OptionError.
+    message   the index of the message
+    record    the index of its record; None for all
+    at        the byte at which a message, or the search, begins
+    scan      whether to search for records
+
+    The other options are those of `ReadOptions`. Raises Failed and OptionError.
     """
     checked = ReadOptions.check(**options)
     found: Iterator[tuple[Slice, Event | None]]
@@ -118,7 +121,7 @@ def _unread(pieces: Iterable[Slice]) -> Iterator[tuple[Slice, None]]:
 
 
 def _record(found: Iterator[tuple[Slice, Event | None]], record: int) -> tuple[int, tuple[Slice, Event | None]]:
-    """The record of this index, with its index; raises Failed."""
+    """Returns the record of an index, with the index; raises Failed."""
     count = 0
     for count, item in enumerate(found, 1):
         if count > record:
@@ -127,7 +130,7 @@ def _record(found: Iterator[tuple[Slice, Event | None]], record: int) -> tuple[i
 
 
 def _outline(data: bytes, piece: Slice, index: int, first: int, event: Event, error: DecodeError | None) -> Text:
-    """A line for a record: where it is in the file, how large it is, and what."""
+    """Returns a line for a record: its offset in the file, its size, and what it is."""
     wrong = f"  {error_lines(data, error)[0]}" if error is not None else ""
     size = counted(piece.stop - piece.start, "byte", ",")
     return Text.assemble(
@@ -148,7 +151,7 @@ def _print_tree(screen: Console, data: bytes, node: Node) -> None:
 
 
 def _line(row: TreeRow, width: int) -> Text:
-    """A row with room for the hexadecimal digits of `width` bytes."""
+    """Returns a row of a tree, with space for the hexadecimal digits of `width` bytes."""
     node = row.node
     style = "bold red" if node.error is not None and node.is_leaf else "dim" if node.is_word else ""
     return Text.assemble(
@@ -162,7 +165,7 @@ def _line(row: TreeRow, width: int) -> Text:
 
 
 def _print_json(node: Node, data: bytes, index: int) -> None:
-    """A line of JSON for each leaf of a record."""
+    """Prints a line of JSON for each leaf of a record."""
     for leaf in node.leaves():
         value = leaf.value.hex() if isinstance(leaf.value, bytes) else leaf.value
         line = {
@@ -184,7 +187,7 @@ def _name(path: str) -> str:
 
 
 def _bytes_of(path: str, first: int) -> bytes:
-    """Some bytes of a file from a byte on; raises Failed if there are none."""
+    """Returns up to SCANNED_BYTES of a file from a byte on; raises Failed if there are none."""
     name = _name(path)
     try:
         with ExitStack() as held:
@@ -205,7 +208,7 @@ def _bytes_of(path: str, first: int) -> bytes:
 
 
 def _passed(file: BinaryIO, at: int, first: int) -> int:
-    """Passes over bytes, up to the byte `first`; returns where the file is then: its size, where it has fewer."""
+    """Skips bytes up to the byte `first`; returns the offset reached, which is the file's size if it has fewer."""
     if file.seekable():
         size = file.seek(0, os.SEEK_END)
         return file.seek(max(at, min(first, size)))
@@ -218,7 +221,7 @@ def _passed(file: BinaryIO, at: int, first: int) -> int:
 
 
 def _first_message(reader: RecordReader, data: bytes) -> bytes:
-    """The message at the beginning of the bytes; all of them where nothing says where it ends."""
+    """Returns the message at the beginning of the bytes, or all bytes if its end is not known."""
     try:
         found, end = reader.format.find_end(data, 0, 0)
     except (ValueError, OptionError):

@@ -1,1 +1,5 @@
-"""The commands of a live slot."""
+"""The commands for a live slot: check, follow.
+
+commands        the commands that can be typed
+check, follow   what they do
+"""

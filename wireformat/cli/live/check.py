@@ -1,4 +1,4 @@
-"""`wireformat check`: what a stream needs, a line for each."""
+"""`wireformat check`: checks, creates or drops a slot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check(
     driver: str,
     as_json: bool = False,
 ) -> None:
-    """Prints what was found, a line each; raises Failed if no stream can start."""
+    """Prints a line for each finding. Raises Failed if no stream can start, and what `live.check` raises."""
     position = None if folder is None else lake.position(folder)
     found = live.check(dsn, slot=slot, publication=publication or None, position=position, via=via, driver=driver)
     if as_json:
@@ -36,7 +36,7 @@ def check(
 
 
 def create(dsn: str, slot: str, *, plugin: str, failover: bool, via: str, driver: str) -> None:
-    """Creates the slot, and says what the server waits for."""
+    """Creates the slot, and says what the server waits for. Raises what `live.create_slot` raises."""
 
     def tell(text: str) -> None:
         say(f"creating the slot: {text}")
@@ -46,6 +46,6 @@ def create(dsn: str, slot: str, *, plugin: str, failover: bool, via: str, driver
 
 
 def drop(dsn: str, slot: str, *, via: str, driver: str) -> None:
-    """Drops the slot."""
+    """Drops the slot. Raises what `live.drop_slot` raises."""
     live.drop_slot(dsn, slot, via=via, driver=driver)
     say(f"dropped slot {slot}")

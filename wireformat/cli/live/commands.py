@@ -1,4 +1,4 @@
-"""What can be typed for a live slot."""
+"""The commands for a live slot, with their options."""
 
 from __future__ import annotations
 
@@ -180,6 +180,6 @@ EPILOGS: dict[Callable[..., None], str] = {
 
 
 def add_live_commands(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands to the application."""
     for command, examples in EPILOGS.items():
         app.command(epilog=f"\b\nExamples:\n{examples}")(command)

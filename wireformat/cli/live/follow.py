@@ -1,4 +1,4 @@
-"""`wireformat follow`: signals, a display that follows, and metrics."""
+"""`wireformat follow`: signals, a display of the progress, and metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...printable import printable
 from ..screen import say
 
 LINES_SECONDS = 30.0
-"""How often a plain line says that a long operation is still running."""
+"""How often a line says that a long operation is still running."""
 
 METRICS_SECONDS = 1.0
 """How often a line of metrics is written while nothing is committed."""
@@ -29,7 +29,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def follow(dsn: str, to: str, *, metrics: str | None, **options: Any) -> None:
-    """Follows a slot until a signal comes."""
+    """Follows a slot until a signal comes; raises what `live.follow` raises.
+
+    metrics   the file to which lines of JSON are appended; - is standard output, None writes none
+    """
     stop = threading.Event()
     with ExitStack() as held:
         held.enter_context(_stopped_by_signals(stop))
@@ -48,7 +51,7 @@ def follow(dsn: str, to: str, *, metrics: str | None, **options: Any) -> None:
 
 @contextmanager
 def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """The first signal ends the run after its batch, the next one at once."""
+    """Sets `stop` at the first signal, which ends the run after its batch. The next signal ends it at once."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def end(number: int, frame: Any) -> None:
@@ -67,7 +70,7 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _display() -> Iterator[Callable[[Progress], None]]:
-    """Yields what shows progress: on a terminal a line that changes, otherwise a line for each commit and new state."""
+    """Yields a function that shows progress: in place on a terminal, else as a line for each commit and new state."""
     if not sys.stderr.isatty():
         yield _Lines().show
         return
@@ -105,12 +108,12 @@ def _news(progress: Progress) -> tuple[Any, ...]:
 
 
 def _is_work(progress: Progress) -> bool:
-    """Whether work or waiting is in progress that may take hours: a line now and then says that it is still running."""
+    """Whether the run does something that may take hours, so that a line from time to time says that it still runs."""
     return progress.state != "streaming"
 
 
 def _described(progress: Progress) -> list[str]:
-    """Returns one line, and a line for each table and each warning."""
+    """Returns a line for the whole run, then one for each table and each warning."""
     lag = "" if progress.lag_bytes is None else f", {progress.lag_bytes / 1e6:.1f} MB behind"
     kept = "" if progress.retained_bytes is None else f", slot keeps {progress.retained_bytes / 1e6:.1f} MB"
     so_far = f", {counted(progress.rows_so_far, 'row')}" if progress.rows_so_far else ""
@@ -133,7 +136,7 @@ def _described(progress: Progress) -> list[str]:
 
 @contextmanager
 def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
-    """Yields what writes a line of JSON for each commit and each new state, and now and then between them."""
+    """Yields a function that writes a line of JSON for each commit and each new state, and every METRICS_SECONDS."""
     if path is None:
         yield lambda progress: None
         return
@@ -158,7 +161,7 @@ def _put_on_screen(line: str) -> None:
 
 
 class _MetricsFile:
-    """Lines that are appended to a file. If the disk is full, lines are lost, but the stream continues."""
+    """Appends lines to a file. If the disk is full, lines are lost, but the stream continues."""
 
     def __init__(self, path: str) -> None:
         self._path = path

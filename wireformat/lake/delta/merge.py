@@ -1,4 +1,4 @@
-"""Changes onto a Delta table that has the rows as they stand: a MERGE of the rows that they touch."""
+"""Changes merged into a Delta table with current rows: a MERGE of the rows that they touch."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ _INDEX = "index"
 class TouchedRows:
     """The rows of a table that its changes touch.
 
-    keys_of_rows      a table of the keys for each identity, each key once; see _keys_of
-    clears_table      whether the changes remove all rows: there was a TRUNCATE, or they are those of a new table of
-                      this name
-    has_all_values    whether the changes have all values of all rows
-    only_adds         whether the changes only add rows to a table without a key
+    changes       the changes since the last write
+    relation_id   the OID of the table before them; None if it is not known
+
+    `keys_of_rows` has a table of keys for each identity, each key once; see _keys_of. `clears_table` is whether the
+    changes remove all rows, by a TRUNCATE or because they are those of a new table of this name. `has_all_values` is
+    whether each change has the values of all columns. `only_adds` is whether the changes only add rows to a table
+    without a key. `relation_id` is the OID after the changes.
     """
 
     def __init__(self, changes: Iterable[DefinedBatch], relation_id: int | None) -> None:
@@ -63,16 +65,16 @@ class TouchedRows:
 
     @property
     def are_known(self) -> bool:
-        """Whether keys say which rows are touched."""
+        """Whether the touched rows can be found by keys."""
         return all(self.keys_of_rows) and self._are_compared
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the current rows cannot be told without those that are there."""
+        """Whether the current rows depend on rows that the Delta table has."""
         return not (self.only_adds or (self.has_all_values and self.are_known and len(self.keys_of_rows) == 1))
 
     def among(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields those of the rows that are touched; all, if keys do not say which."""
+        """Yields those of the rows that are touched, or all rows if they cannot be found by keys."""
         for batch in batches:
             if self.are_known:
                 chosen = np.unique(
@@ -90,7 +92,7 @@ class TouchedRows:
 
 
 def _keys_of(rows: pa.Table | pa.RecordBatch | Mapping[str, pa.Array], keys: Keys) -> pa.Table:
-    """Returns the columns of a key, named k0, k1 and so on: Arrow does not find a name that begins with a dot."""
+    """Returns the columns of a key, named k0, k1 and so on: Arrow does not find names that begin with a dot."""
     return pa.Table.from_arrays([rows[key] for key in keys], names=[f"k{index}" for index in range(len(keys))])
 
 
@@ -102,7 +104,7 @@ def _unique(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _rows_with_keys(batch: pa.RecordBatch, keys: Keys, wanted: pa.Table) -> Array:
-    """Returns int64: the indices of the rows that have one of these keys."""
+    """Returns int64[n]: the indices of the rows that have one of these keys."""
     own = _keys_of(batch, keys).append_column(_INDEX, pa.array(np.arange(len(batch))))
     return np.asarray(own.join(wanted, wanted.column_names, join_type="left semi")[_INDEX])
 
@@ -115,10 +117,11 @@ def _plain(table: pa.Table) -> pa.Table:
 def delta_rows(
     delta: DeltaTable, schema: pa.Schema, oid: int | None, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a Delta table as inserts, like stored changes with this schema.
+    """Yields the rows of a Delta table as inserts.
 
-    oid       of the table that they are of
-    columns   that they have
+    schema    the schema of stored changes, which the inserts get
+    oid       the OID of the table; None if it is not known
+    columns   the columns with which the rows were written
     """
     new = {field.name for field in delta.schema().fields}.difference(columns)
     return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid, new)
@@ -127,13 +130,13 @@ def delta_rows(
 def check_columns(
     added: Collection[str], touched: TouchedRows, delta: DeltaTable, columns: Collection[str], table: tuple[str, str]
 ) -> None:
-    """Raises BadRows if the values that the rows of a Delta table have in a column are not known.
+    """Raises BadRows if the values of a column are not known for the rows of a Delta table.
 
-    Such a column is one of a key that the rows lack, or one that was dropped and added again: the stream does not send
-    the values that the rows have got in it.
+    That is so for a column of a key that the rows lack, and for a column that was dropped and added again: the stream
+    does not send the values that existing rows got in it.
 
-    added     the columns that the table got since the last write
-    columns   that the rows have
+    added     the columns that were added to the table since the last write
+    columns   the columns with which the rows were written
     """
     lacking = [key for keys in touched.identities for key in keys if key not in columns]
     again = sorted(set(added).intersection(columns))
@@ -158,7 +161,7 @@ def check_columns(
 class MergePlan(NamedTuple):
     """What a MERGE does to a Delta table. The rows have its columns.
 
-    keys             its key columns
+    keys             the key columns
     upserts          rows that replace those of their keys
     inserts          other rows
     deleted          the keys of rows that are deleted; see _keys_of
@@ -175,10 +178,10 @@ class MergePlan(NamedTuple):
 def plan_merge(touched: TouchedRows, current: pa.Table, before: Sequence[pa.RecordBatch]) -> MergePlan | None:
     """Returns the MERGE that makes the rows of a Delta table the current ones; None if it cannot find them by keys.
 
-    current   the rows that were touched, as they are now, as they are stored
-    before    those of them that the Delta table has; not needed if the changes had one identity
+    current   the touched rows as they are now, in stored form
+    before    those of them that the Delta table has; only needed if the changes had several identities
 
-    Where they had several, the rows are found by the first one, which the table still had before them.
+    Rows of changes with several identities are found by the first one, which the table had before them.
     """
     keys = touched.identities[0]
     if not touched.are_known or (touched.clears_table and len(touched.identities) > 1):
@@ -193,7 +196,7 @@ def plan_merge(touched: TouchedRows, current: pa.Table, before: Sequence[pa.Reco
 
 
 def merge(delta: DeltaTable, plan: MergePlan, properties: CommitProperties) -> None:
-    """Carries a plan out, in one commit of a Delta table."""
+    """Carries out a plan, in one commit of a Delta table. Raises deltalake's errors."""
     names, schema = plan.upserts.column_names, plan.upserts.schema
     values, of_key = [f"v{index}" for index in range(len(names))], plan.deleted.column_names
 
@@ -230,8 +233,10 @@ def current_rows(
 ) -> pa.Table:
     """Returns the rows of a table after its changes.
 
-    dropped   the columns that the table does not have any more, if the stream does not describe it
-    before    the rows before them, as inserts
+    dropped   the columns that the table no longer has
+    before    the rows before the changes, as inserts
+
+    Raises BadRows.
     """
     rows = IdentifiedRows()
     for definition, batch in changes:

@@ -1,4 +1,4 @@
-"""The manifest of a lake: which files belong to it, and how far it goes. It is written last, in one step."""
+"""The manifest of a lake: which files belong to it, and its position. A write replaces it last, in one step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...stream.capture_position import CapturePosition
 from .store import Store
 
 PATH = "_wireformat.json"
-"""The manifest, in the folder of the lake. Folders of tables do not begin with `_`."""
+"""The path of the manifest in the lake. The names of tables' folders do not begin with `_`."""
 
 EARLIER = "_wireformat"
 """The folder with lists of the files of earlier writes."""
@@ -34,7 +34,11 @@ class File(NamedTuple):
 
 
 class StoredVersion(NamedTuple):
-    """The columns of a table between two changes of its definition, as the list of tables has them."""
+    """The columns of a table between two changes of its definition, as the list of tables has them.
+
+    types     their SQL types; None where a type is not known
+    typmods   their type modifiers; None if the format sends none
+    """
 
     columns: list[str]
     types: list[str | None]
@@ -45,12 +49,12 @@ class StoredVersion(NamedTuple):
 class StoredTable:
     """A table of a lake.
 
-    folder    in the lake
-    columns   the names of its columns, and the names under which they are stored
-    types     their SQL types
-    versions  the versions of its columns; none if an earlier release has written it
+    folder    its folder in the lake
+    columns   the name under which each of its columns is stored
+    types     the SQL type of each column, if it is known
+    versions  the versions of its columns; empty if an earlier release has written it
     current   the index of the version of its last row
-    files     of a Parquet lake, without those in earlier lists
+    files     its files in a Parquet lake, without those in earlier lists
     """
 
     folder: str
@@ -65,14 +69,17 @@ class StoredTable:
 class Manifest:
     """What is in a lake.
 
-    format      parquet or delta
-    state       changes or latest
-    patterns    of the tables that are written, as `canonical_patterns` returns them; None if the manifest is of an
-                earlier release, which did not say
-    writes      the number of writes
-    position    of the stream, after the last write; None before the first one
-    earlier     the paths of lists of files, in the order of their writes
-    publications   that the last write of a slot has read; None if there was none, or only of an earlier release
+    format         parquet or delta
+    state          changes or latest
+    partition_by   the column by which tables are partitioned, or that of each table
+    patterns       the patterns of the tables that are written, as `canonical_patterns` returns them; None if an earlier
+                   release has written the manifest
+    writes         the number of writes
+    position       the position of the stream after the last write; None before the first one
+    tables         by schema and name
+    earlier        the paths of lists of files, in the order of their writes
+    publications   the publications from which the last write of a slot has read; None if there was none, or only by an
+                   earlier release
     """
 
     format: str
@@ -118,7 +125,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
-        """Returns the manifest that `to_json` made the text of; raises StateError."""
+        """Returns the manifest from what `to_json` returned; raises StateError.
+
+        where   the path, for errors
+        """
         fields = _checked_fields(text, KIND, where)
         try:
             return cls._read(fields)
@@ -153,7 +163,7 @@ class Manifest:
 
 
 def _checked_fields(text: str, expected: str, where: str) -> Any:
-    """Returns the fields of a manifest or a list of files; raises StateError if it is another kind or version."""
+    """Returns the fields of a manifest or a list of files; raises StateError for another kind of text or version."""
     try:
         fields = json.loads(text)
         kind, version = fields["kind"], fields["version"]
@@ -183,7 +193,7 @@ def read_manifest(store: Store) -> Manifest | None:
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
-    """Writes or replaces the manifest. Many files go to a list of their own before."""
+    """Writes or replaces the manifest. If it has many files, they first go to a list of their own. Raises OSError."""
     if sum(len(table.files) for table in manifest.tables.values()) > MOST_FILES:
         files = {table.folder: [[*file] for file in table.files] for table in manifest.tables.values() if table.files}
         path = f"{EARLIER}/files-{manifest.writes:06d}.json"
@@ -196,7 +206,7 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
 
 
 def read_files(store: Store, manifest: Manifest) -> dict[str, list[File]]:
-    """Returns all files of the tables of a Parquet lake, by their folders, in the order of their writes.
+    """Returns all files of the tables of a Parquet lake by the tables' folders, in the order of their writes.
 
     Raises StateError.
     """

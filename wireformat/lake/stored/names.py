@@ -1,4 +1,4 @@
-"""What a table is called in a lake: names from the wire as names of folders, and columns that differ in case only."""
+"""The names of folders and columns in a lake, made from names on the wire."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
-"""Bytes that stay as they are: those that every file system, URL and shell takes, in small letters only."""
+"""Bytes that stay as they are: every file system, URL and shell accepts them. Capitals are not among them, because some
+file systems ignore case."""
 
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 """Names that Windows keeps for devices."""
 
 MOST_CHARACTERS = 200
-"""Longer names of folders are cut, and end in a digest: file systems take 255 bytes."""
+"""Longer names of folders are cut, and end in a digest: file systems accept 255 bytes."""
 
 _DIGEST_CHARACTERS = 32
 
@@ -21,13 +22,14 @@ _DIGEST_CHARACTERS = 32
 def folder_of(table: tuple[str, ...]) -> str:
     """Returns the folder of a table in its lake, `schema/table`. Different tables have different folders.
 
-    Bytes other than a to z, 0 to 9, `_` and `-` are written `~4F`, also capitals, and a `_` or `-` at the beginning.
-    It is percent-encoding with another sign, because readers of Delta tables decode `%` in paths.
+    A byte other than a to z, 0 to 9, `_` and `-` becomes `~` and two hex digits, and so does a `_` or `-` at the
+    beginning. This is percent-encoding with another sign, because readers of Delta tables decode `%` in paths.
     """
     return "/".join(map(_folder, table))
 
 
 def _folder(name: str) -> str:
+    """Returns the name of the folder of a schema or table."""
     raw = name.encode("utf-8", "surrogatepass")
     encoded = "".join(
         chr(byte) if byte in _PLAIN and (index or byte not in b"_-") else f"~{byte:02X}"
@@ -42,9 +44,9 @@ def _folder(name: str) -> str:
 
 
 def stored_names(columns: Iterable[str], known: Mapping[str, str], others: Sequence[str]) -> dict[str, str]:
-    """Returns the names under which columns are stored, which differ in more than case: of `Id` and `id`, `id_2`.
+    """Returns the name under which each column is stored. They differ in more than case: `id` beside `Id` is `id_2`.
 
-    known    names that the lake has already
+    known    the names that the lake already has
     others   further columns that are stored
     """
     names = dict(known)

@@ -1,4 +1,4 @@
-"""The schema of a table as a lake stores it, and typed rows in it."""
+"""The schema of a table as a lake stores it, and the conversion of typed rows to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoredColumn(NamedTuple):
     """A column as it is stored.
 
     source   its name in typed rows
-    field    of the stored rows
+    field    its field in stored rows
     """
 
     source: str
@@ -33,11 +33,11 @@ class StoredColumn(NamedTuple):
 class StoredSchema:
     """How the typed rows of a table are stored: their columns have names that differ in more than case.
 
-    typed     the schema of the typed rows, without kept columns
-    table     what the lake knows of the table
-    types     types that differ from those of `typed`, by column
-    columns   the columns that are stored
-    schema    of the stored rows
+    typed   the schema of the typed rows, without kept columns
+    table   what the lake knows about the table
+    types   the types of columns whose type differs from that in `typed`
+
+    `columns` are the columns that are stored, `schema` is the schema of stored rows.
     """
 
     def __init__(self, typed: pa.Schema, table: StoredTable, types: Mapping[str, pa.DataType]) -> None:
@@ -95,12 +95,12 @@ def _renamed(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:
 
 
 def without_empty_structs(schema: pa.Schema) -> pa.Schema:
-    """Returns the columns that a file can hold: not the old row of a table without columns."""
+    """Returns the columns that a file can hold, which are all but the old row of a table without columns."""
     return pa.schema([field for field in schema if not pa.types.is_struct(field.type) or field.type.num_fields])
 
 
 def delta_type(type: pa.DataType) -> pa.DataType:
-    """Returns the type of a column of a Delta table, which has no time of day: text."""
+    """Returns the type of a column in a Delta table. A time of day becomes text, since Delta has no type for it."""
     if pa.types.is_time(type):
         return pa.string()
     if pa.types.is_list(type):
@@ -109,14 +109,17 @@ def delta_type(type: pa.DataType) -> pa.DataType:
 
 
 def _is_text(type: pa.DataType) -> bool:
-    """Whether values have the server's texts: those of other types cannot be made of what was read of them."""
+    """Whether values of a type are the server's texts. Values of other types cannot be turned back into those texts."""
     return _is_text(type.value_type) if pa.types.is_list(type) else pa.types.is_string(type)
 
 
 def type_onto(table: tuple[str, str], column: str, there: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """Returns the type of a column that a Delta table has.
+    """Returns the type in which new values are written to a column of a Delta table, which is that of the column.
 
-    Raises OptionError if it is text, and BadRows if it does not hold the new values.
+    there   the type of the column
+    new     the type of the new values
+
+    Raises OptionError if only the column is text, and BadRows if it does not hold values of the new type.
     """
     if there == new or (wider(there, new) == there and not _is_text(there)):
         return there
@@ -147,7 +150,7 @@ def sql_types(listed: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def stored_versions(listed: Sequence[Mapping[str, Any]]) -> tuple[list[StoredVersion], int]:
-    """Returns the versions of a table, and the index of that of its last row.
+    """Returns the versions of a table, and the index of the version of its last row.
 
     listed   rows of the list of tables, of one table
     """
@@ -160,7 +163,7 @@ def stored_versions(listed: Sequence[Mapping[str, Any]]) -> tuple[list[StoredVer
 
 
 def known_versions(table: StoredTable) -> TableVersions:
-    """Returns the versions of a table that a lake has."""
+    """Returns the versions of a table in a lake."""
     columns = [*table.columns]
     stored = table.versions or [StoredVersion(columns, [table.types.get(name) for name in columns])]
     versions = []

@@ -1,4 +1,4 @@
-"""The files of a lake, in any file system of pyarrow: each is whole, or not there."""
+"""The files of a lake, in any file system of pyarrow. Readers see only complete files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...options.checks import shown
 from ...options.local_paths import in_home
 
 HIDDEN = ".wireformat-"
-"""Files whose names begin so are not finished. Readers of folders skip names that begin with a dot."""
+"""The beginning of the names of unfinished files. Readers of folders skip names that begin with a dot."""
 
 
 _MAY_NOT = "a folder that this user may read and write", "change its owner or permissions, or pass another folder"
@@ -36,21 +36,27 @@ _ADVICE = {
     errno.EISDIR: _IN_THE_WAY,
     errno.ENAMETOOLONG: ("a shorter path", "pass another folder"),
 }
-"""What is expected, and what to do, by the number of the error of the operating system."""
+"""What is expected and what to do, by the error number of the operating system."""
 
 
 def _without_partition(path: str) -> str:
-    """Returns a path up to the folder of a partition, whose name has a cell's value; names of tables have no `=`."""
+    """Returns a path without the folder of a partition, whose name contains the value of a cell, and what follows.
+
+    The names of tables' folders have no `=`.
+    """
     before, _, rest = path.partition("=")
     return before.rpartition("/")[0] if rest else path
 
 
 class Store:
-    """A folder, and all below it. Paths are relative to it.
+    """A folder and everything below it. Paths are relative to it.
 
-    uri               of the folder, as deltalake takes it
+    filesystem        the file system of the folder
+    root              its path there
+    uri               its URI, as deltalake takes it
     storage_options   of deltalake
-    is_durable        whether `flush` waits for the disk of this machine; other stores say themselves when data are safe
+    durable           whether `flush` waits for the disk. It does so only on this machine; an object store itself
+                      confirms a write when the data are safe
     """
 
     def __init__(
@@ -67,7 +73,7 @@ class Store:
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.is_durable = durable and self.is_local
         self._made: list[Path] = []
-        """Folders of this machine that were made, those above others first."""
+        """The folders that this store has made on this machine, each after its parent."""
 
     @classmethod
     def of(
@@ -76,9 +82,9 @@ class Store:
         """Returns the store of a folder.
 
         folder            a path, or a URI such as `s3://bucket/lake`
-        filesystem        of pyarrow or fsspec; then `folder` is a path in it
-        storage_options   of deltalake: it then opens the folder
-        durable           see `is_durable`
+        filesystem        of pyarrow or fsspec; `folder` is then a path in it
+        storage_options   of deltalake, which then opens the folder
+        durable           see the class
 
         Raises OptionError and MissingExtra.
         """
@@ -110,16 +116,16 @@ class Store:
 
     @property
     def moves(self) -> bool:
-        """Whether a file can be renamed in one step. Object stores cannot, but show a file only when it is whole."""
+        """Whether a file can be renamed in one step. Object stores cannot do it, but show only complete files."""
         return self.storage_options is None and self._filesystem.type_name not in ("s3", "gcs", "abfs")
 
     @contextmanager
     def locked(self, *, waits: bool = False) -> Iterator[None]:
-        """Keeps other writes on this machine out of the folder; raises LakeConflict if one is under way.
+        """Keeps other writes on this machine out of the folder; raises LakeConflict if there is one.
 
-        waits   waits for the end of the other one instead
+        waits   whether to wait for the end of the other one instead
 
-        The system ends the lock of a process that is killed. Object stores and Windows have none.
+        The system releases the lock of a process that is killed. Object stores and Windows have no locks.
         """
         if not self.is_local or os.name != "posix":
             yield
@@ -138,7 +144,7 @@ class Store:
             yield
         finally:
             with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked has the file, too
+                fcntl.flock(file, fcntl.LOCK_UN)  # a forked process also has the file
             os.close(file)
             self.remove_empty()
 
@@ -152,7 +158,7 @@ class Store:
             return os.open(self._root or "/", os.O_RDONLY)
 
     def remove_empty(self) -> None:
-        """Removes the folders that were made and that have no files: a write that fails leaves none of them."""
+        """Removes the folders that were made and are empty, so that a write that fails leaves none of them."""
         for path in reversed(self._made):
             with suppress(OSError):
                 path.rmdir()
@@ -168,12 +174,12 @@ class Store:
 
     @property
     def is_decoded(self) -> bool:
-        """Whether deltalake takes the folder for another one: it decodes `%` and two hex digits in paths."""
+        """Whether deltalake would open another folder, because it decodes `%` and two hex digits in paths."""
         return self.is_local and unquote(self._root) != self._root
 
     @contextmanager
     def _advising(self, path: str) -> Iterator[None]:
-        """Raises LakeError for errors that a user can do something about: what to do."""
+        """Raises LakeError, which says what to do, for errors that a user can remedy."""
         try:
             yield
         except OSError as error:
@@ -189,12 +195,12 @@ class Store:
             raise LakeError(f"expected {expected}, got {os.strerror(number)!r} for {where}; {advice}") from None
 
     def hidden(self, path: str) -> str:
-        """Returns a new name for a file that is to become `path`, which readers of folders skip."""
+        """Returns a new path for the unfinished file that will become `path`. Readers of folders skip its name."""
         folder, _, name = path.rpartition("/")
         return f"{folder}/{HIDDEN}{secrets.token_hex(4)}-{name}".lstrip("/")
 
     def read(self, path: str) -> bytes | None:
-        """Returns the bytes of a file; None if it is not there."""
+        """Returns the content of a file; None if it does not exist."""
         try:
             with self._advising(path), self._filesystem.open_input_stream(self.path(path)) as file:
                 return bytes(file.read())
@@ -202,16 +208,16 @@ class Store:
             return None
 
     def size(self, path: str) -> int | None:
-        """Returns the bytes of a file; None if it is not there."""
+        """Returns the number of bytes of a file; None if it does not exist."""
         found = self._filesystem.get_file_info(self.path(path))
         return found.size if found.type == pafs.FileType.File else None
 
     def has(self, path: str) -> bool:
-        """Whether a file is there."""
+        """Whether a file exists."""
         return self.size(path) is not None
 
     def is_parquet(self, path: str) -> bool:
-        """Whether a file is there that has the footer of a Parquet file."""
+        """Whether a file exists that has the footer of a Parquet file."""
         try:
             pq.read_metadata(self.path(path), filesystem=self._filesystem)
         except (OSError, pa.ArrowException):
@@ -223,7 +229,7 @@ class Store:
         return pq.ParquetFile(self._filesystem.open_input_file(self.path(path)))
 
     def write(self, path: str, data: bytes) -> None:
-        """Writes or replaces a whole file."""
+        """Writes or replaces a file, which readers see only when it is complete. Raises OSError."""
         unfinished = self.hidden(path) if self.moves else path
         self.make_folder_of(path)
         try:
@@ -238,7 +244,7 @@ class Store:
             raise
 
     def append(self, path: str, data: bytes) -> None:
-        """Adds bytes to a file of this machine, which may not be there yet; writes a whole file elsewhere."""
+        """Adds bytes to a file of this machine, which may not exist yet. Elsewhere, writes a complete file."""
         if self.is_local:
             with self._advising(path), open(self.path(path), "ab", buffering=0) as file:  # noqa: PTH123 - a path of the file system
                 rest = memoryview(data)
@@ -260,7 +266,7 @@ class Store:
         folders = path.split("/")[:-1]
         for length in range(len(folders), -1, -1):
             _flush(self.path("/".join(folders[:length])))
-        with suppress(PermissionError):  # the folder of the lake may lie where this user may not look
+        with suppress(PermissionError):  # this user may not be allowed to open the folder above the lake
             _flush(os.path.dirname(self._root) or "/")  # noqa: PTH120 - a path of the file system
 
     def open(self, path: str) -> pa.NativeFile:
@@ -285,7 +291,7 @@ class Store:
         self._made += reversed(missing)
 
     def move(self, path: str, target: str) -> None:
-        """Renames a file; another one of this name is replaced."""
+        """Renames a file, and replaces another one of the new name."""
         if self.is_local:
             with self._advising(target):
                 os.replace(self.path(path), self.path(target))  # noqa: PTH105 - paths of the file system
@@ -293,23 +299,23 @@ class Store:
             self._filesystem.move(self.path(path), self.path(target))
 
     def delete(self, path: str) -> None:
-        """Removes a file, which need not be there."""
+        """Removes a file if it exists."""
         with suppress(OSError):
             self._filesystem.delete_file(self.path(path))
 
     def flush_all(self) -> None:
-        """Waits until all that other writes have left is on the disk of a durable store."""
+        """Waits until everything that earlier writes have written is on the disk of a durable store."""
         if self.is_durable and os.name == "posix":
             os.sync()
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in the folder, which need not be there."""
+        """Whether the folder is empty or does not exist."""
         selector = pafs.FileSelector(self.path("") or "/", allow_not_found=True)
         return not self._filesystem.get_file_info(selector)
 
     def files(self, folder: str = "") -> Iterator[str]:
-        """Yields the files below a folder, which need not be there."""
+        """Yields the files below a folder; none if it does not exist."""
         selector = pafs.FileSelector(self.path(folder) or "/", recursive=True, allow_not_found=True)
         begin = len(self._root) + 1 if self._root else 0
         for found in self._filesystem.get_file_info(selector):
@@ -326,12 +332,12 @@ def _flush(path: str) -> None:
 
 
 def _delta_handler(uri: str, options: dict[str, str]) -> Any:
-    """Returns deltalake's file system of a URI; raises MissingExtra."""
+    """Returns deltalake's file system for a URI; raises MissingExtra."""
     with needs("delta", "storage_options"):
         from deltalake.fs import DeltaStorageHandler
 
     class Handler(DeltaStorageHandler):
-        """Its streams take bytes, and pyarrow gives them buffers."""
+        """Its streams take only bytes, but pyarrow passes buffers to them."""
 
         def open_output_stream(self, path: str, metadata: Any = None) -> pa.PythonFile:
             return pa.PythonFile(_BytesStream(self._handler.open_output_stream(path, metadata)), "w")
@@ -340,7 +346,7 @@ def _delta_handler(uri: str, options: dict[str, str]) -> Any:
 
 
 class _BytesStream(io.RawIOBase):
-    """A stream that gives bytes to another one."""
+    """A stream that passes what is written to another one, as bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 
 class Keeper(NamedTuple):
-    """What keeps the position of a stream, in the words of messages.
+    """What keeps the position of a stream, with words for messages.
 
     noun       what it is
     anew       how to start over with another one
@@ -72,13 +72,13 @@ CHECKPOINT = Keeper(
 class Wanted(NamedTuple):
     """What a stream needs.
 
-    position      where it continues; None at its beginning
-    creates_slot  whether a missing slot is created
-    keeper        what keeps the position
-    reading       has the patterns of the tables that are wanted
-    copied        tables whose rows have been copied, if the others are to be copied; None if none are
-    named         patterns of tables, as ReadOptions has them, by the option that has them
-    earlier_publications   what the position was reached with; None if that is not known
+    position               where it continues; None at its beginning
+    creates_slot           whether a missing slot is created
+    keeper                 what keeps the position
+    reading                has the patterns of the tables that are wanted
+    copied                 the tables whose rows have been copied, if others are to be copied; None if none are to be
+    named                  for each option that names tables, their patterns as ReadOptions has them
+    earlier_publications   the publications with which the position was reached; None if they are not known
     """
 
     slot: str

@@ -1,4 +1,4 @@
-"""Whether the server lets rows of published tables be changed: their replica identity, and what a publication sends."""
+"""Whether the server lets rows of published tables change: by their replica identity, and by what is published."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisvalid and (
     (c.relreplident = 'd' and i.indisprimary and i.indimmediate) or (c.relreplident = 'i' and i.indisreplident))
 order by 1, 2
 """
-"""Of a partitioned table, its partitions, which have identities of their own."""
+"""The published tables. A partitioned table is replaced by its partitions, which have identities of their own."""
 
 _FILTERED = """(select array_to_json(array_agg(a.attname order by a.attnum)) from pg_catalog.pg_attribute a
         where a.attrelid = p.root and a.attnum in (
             select m[1]::int from pg_catalog.pg_publication_rel r
             join pg_catalog.pg_publication q on q.oid = r.prpubid and q.pubname = {publication},
             pg_catalog.regexp_matches(r.prqual::text, ':varattno (\\d+)', 'g') m where r.prrelid = p.root))"""
-"""The columns of a row filter, of which the server shows only the text and the parsed form."""
+"""The columns of a row filter, found in its parsed form, since the server does not list them."""
 
 _FAIL = "its UPDATE and DELETE fail in the database while it is published"
 
@@ -51,7 +51,7 @@ _FAIL = "its UPDATE and DELETE fail in the database while it is published"
 def identity_findings(connection: Connection, publication: str) -> Iterator[Finding]:
     """Yields the tables of a publication whose rows cannot be changed or removed.
 
-    The rules are those of CheckCmdReplicaIdentity in PostgreSQL's execReplication.c.
+    Raises ServerError. Source of the rules: PostgreSQL, execReplication.c, CheckCmdReplicaIdentity.
     """
     version, name = connection.version, connection.literal(publication)
     has_lists = version >= 15
@@ -83,14 +83,14 @@ def identity_findings(connection: Connection, publication: str) -> Iterator[Find
             yield Finding(
                 "warning",
                 "replica identity",
-                f"{publication} does not send {', '.join(missing)} of {label}, of its identity: {_FAIL}",
+                f"{publication} does not send {', '.join(missing)} of {label}, which its identity has: {_FAIL}",
                 "publish these columns, too",
             )
         elif others:
             yield Finding(
                 "warning",
                 "replica identity",
-                f"the row filter of {label} uses {', '.join(others)}, not of its identity: {_FAIL}",
+                f"the row filter of {label} uses {', '.join(others)}, which its identity lacks: {_FAIL}",
                 f"filter by columns of the identity, or {full}",
             )
 

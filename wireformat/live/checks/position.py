@@ -15,7 +15,7 @@ from .findings import Finding, Wanted
 def check_start(connection: Connection, name: str, lsn: int) -> None:
     """Raises ServerError if a slot whose stream has just been started begins after an LSN.
 
-    connection   another one than that of the stream
+    connection   a connection other than that of the stream
 
     Before the stream starts, another client may advance the slot, or drop it and create it again. The server then
     starts at a later LSN and does not say so. Once the stream runs, only its reader moves the slot.
@@ -32,7 +32,7 @@ def check_start(connection: Connection, name: str, lsn: int) -> None:
 def position_findings(
     position: CapturePosition | None, wanted: Wanted, system: System, slot: Slot | None
 ) -> Iterator[Finding]:
-    """Yields whether the slot continues at a position without a gap."""
+    """Yields whether the slot continues at a position without a gap; nothing if there is no position."""
     if position is not None:
         yield _finding(position, wanted, system, slot)
 
@@ -91,6 +91,6 @@ def _finding(position: CapturePosition, wanted: Wanted, system: System, slot: Sl
 
 
 def is_behind(position: CapturePosition, system: System) -> bool:
-    """Whether a server is a standby that has not yet received or replayed what comes before a position."""
+    """Whether a server is a standby that has not yet received or replayed the log before a position."""
     there = position.slot
     return there is not None and there.system == system.system and system.is_standby and there.lsn > system.flushed

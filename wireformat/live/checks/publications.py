@@ -13,7 +13,7 @@ from .identities import identity_findings
 
 
 def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
-    """Yields what the server says of the publications, and how much of its log it keeps for a slot of pgoutput."""
+    """Yields what the server says about the publications, and how much log it keeps for a slot. Raises ServerError."""
     keep = connection.query("select setting from pg_catalog.pg_settings where name = 'max_slot_wal_keep_size'")
     if keep and keep[0]["setting"] == "-1":
         yield Finding(
@@ -51,7 +51,7 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
 
 
 def _other_publications(wanted: Wanted) -> Iterator[Finding]:
-    """Yields a warning if a stream goes on with other publications: nothing says what it lacks then."""
+    """Yields a warning if a stream continues with other publications, since nothing else shows what it then lacks."""
     earlier = wanted.earlier_publications
     if earlier and {*earlier} != {*wanted.publications}:
         before, now = (", ".join(sorted(names)) for names in (earlier, wanted.publications))
@@ -102,6 +102,7 @@ where t.pubname = {publication} order by 1, 2
 
 
 def _tables(connection: Connection, name: str, publication: dict[str, str | None], wanted: Wanted) -> Iterator[Finding]:
+    """Yields what is found about the tables of a publication; `publication` is its row of pg_publication."""
     version = connection.version
     published = "a.attname = any (t.attnames)" if version >= 15 else "a.attgenerated = ''" if version >= 12 else "true"
     tables = connection.query(_TABLES.format(published=published, publication=connection.literal(name)))
@@ -117,7 +118,7 @@ def _tables(connection: Connection, name: str, publication: dict[str, str | None
 def _privileges(tables: Sequence[dict[str, str | None]], wanted: Wanted) -> Iterator[Finding]:
     """Yields the tables whose rows the role cannot copy.
 
-    For a snapshot this is an error now, before a slot is created, for which the server would keep its log.
+    For a snapshot this is an error, which comes before a slot is created.
     """
     lacks: dict[str, list[str]] = {"select": [], "rows": []}
     for row in tables:

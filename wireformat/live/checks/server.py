@@ -12,7 +12,7 @@ from .findings import Finding, Wanted
 
 
 def server_findings(connection: Connection, system: System) -> Iterator[Finding]:
-    """Yields whether the server decodes its log, and in which encoding it sends texts."""
+    """Yields whether the server decodes its log, and in which encoding it sends texts. Raises ServerError."""
     level = _setting(connection, "wal_level")
     if level == "logical":
         yield Finding("ok", "wal_level", "logical")
@@ -81,7 +81,7 @@ def slot_findings(wanted: Wanted, slot: Slot | None, system: System) -> Iterator
             f"{slot.name} is a slot of database {slot.database}, this connection is to {system.database}",
             f"connect to dbname={slot.database}",
         )
-    lost = slot.is_lost
+    lost = slot.loss
     if lost is not None:
         yield Finding(
             "error",
@@ -104,6 +104,7 @@ def slot_findings(wanted: Wanted, slot: Slot | None, system: System) -> Iterator
 
 
 def _retention(slot: Slot, system: System) -> Iterator[Finding]:
+    """Yields how much log the server keeps for a slot, and what may end that."""
     kept = retained_bytes(system, slot)
     if kept is not None:
         yield Finding("ok", "retained", f"the server keeps {kept / 1e6:.1f} MB of its log for the slot")
@@ -127,10 +128,10 @@ def _retention(slot: Slot, system: System) -> Iterator[Finding]:
 
 
 def free_slot_findings(connection: Connection, wanted: Wanted, slot: Slot | None) -> Iterator[Finding]:
-    """Yields an error if the server has no free slot for a snapshot.
+    """Yields an error if the server has no free slot for a snapshot. Raises ServerError.
 
-    Otherwise `follow` would create the slot of the stream, fail to create the temporary one, and leave the first one
-    behind.
+    Without this check, `follow` would create the slot of the stream, fail to create the temporary one, and leave the
+    first one behind.
     """
     needed = 2 if slot is None and wanted.creates_slot else 1
     rows = connection.query(
