@@ -10,6 +10,8 @@ import pytest
 import wireformat as wf
 from wireformat.lake.lake import Lake
 from wireformat.live import Progress
+from wireformat.live.connection import Connection
+from wireformat.live.snapshot import published_tables
 from wireformat.stream.capture_position import CapturePosition
 
 from .databases import Database, changes_of, told
@@ -155,3 +157,41 @@ def test_rows_that_change_while_they_are_copied(db: Database, tmp_path: Path) ->
             writer.join()
     db.follow(lake)
     assert sorted(changes_of(lake)["id"].to_pylist()) == [id for (id,) in db.rows("select id from t order by 1")]
+
+
+KEYS = {
+    "a key": "id int primary key, note text",
+    "a key with another column": "id int, note text, primary key (id) include (note)",
+    "a key that is deferrable": "id int primary key deferrable, note text",
+    "no key": "id int, note text",
+    "an index with another column": "id int not null, note text, constraint i unique (id) include (note)",
+    "an index of a column": "id int primary key, note text not null constraint i unique",
+    "the whole row": "id int primary key, note text",
+    "nothing": "id int primary key, note text",
+}
+IDENTITIES = {
+    "an index with another column": "using index i",
+    "an index of a column": "using index i",
+    "the whole row": "full",
+    "nothing": "nothing",
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_tables_are_described_as_the_stream_describes_them(db: Database, key: str) -> None:
+    db.execute(
+        f"create table k ({KEYS[key]})",
+        f"alter table k replica identity {IDENTITIES.get(key, 'default')}",
+        "create publication of_k for table k",
+        f"select pg_create_logical_replication_slot('{db.slot}', 'pgoutput')",
+        "insert into k values (1, 'a')",
+    )
+    sent = db.rows(
+        f"select data from pg_logical_slot_get_binary_changes('{db.slot}', null, null, "
+        "'proto_version', '1', 'publication_names', 'of_k')"
+    )
+    (streamed,) = [one for one in wf.decode([data for (data,) in sent], "pgoutput") if isinstance(one, wf.Relation)]
+    with Connection(db.dsn) as connection:
+        (found,) = published_tables(connection, ["of_k"])
+    names = ("relation_id", "replica_identity", "columns", "key_columns", "type_oids", "typmods")
+    assert {name: getattr(found.relation, name) for name in names} == {name: getattr(streamed, name) for name in names}

@@ -7,6 +7,7 @@ transaction_ends      where whole transactions end
 batches               whole transactions, by size and time; larger ones in a file
 snapshot              the rows that tables have before their changes
 slots, checks         slots of a server; what must be right before a stream starts, in a folder
+catalog_queries       parts of queries that depend on the version of the server
 administration        a slot is checked, created, dropped
 sink                  the lake
 progress              how far a run has come

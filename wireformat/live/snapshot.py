@@ -22,6 +22,7 @@ from ..lsn import lsn_value
 from ..options import ReadOptions
 from ..options.table_names import written
 from .blockers import waits_for_slot
+from .catalog_queries import IS_IDENTITY, index_keys, is_sent
 from .connection import Connection
 from .messages import Gathered, MessageFile
 
@@ -33,12 +34,11 @@ _TABLES = """
 select n.nspname as schema, c.relname as table, c.oid::text as oid, c.relreplident::text as identity,
     c.relkind::text as kind, {filters} as filters,
     (select json_agg(json_build_array(a.attname, a.atttypid::text, a.atttypmod::text, t.typname, tn.nspname,
-            c.relreplident = 'f' or coalesce(a.attnum = any (i.indkey::int2[]), false)) order by a.attnum)
+            c.relreplident = 'f' or coalesce(a.attnum = any ({key_columns}), false)) order by a.attnum)
         from pg_catalog.pg_attribute a
         join pg_catalog.pg_type t on t.oid = a.atttypid
         join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
-        left join pg_catalog.pg_index i on i.indrelid = c.oid
-            and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident end
+        left join pg_catalog.pg_index i on i.indrelid = c.oid and {is_identity}
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}) as columns
 from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables
     where pubname in ({publications}) group by schemaname, tablename) p
@@ -206,7 +206,9 @@ def published_tables(connection: Connection, publications: Sequence[str]) -> lis
     has_lists = connection.version >= 15
     sql = _TABLES.format(
         filters="p.filters" if has_lists else "null",
-        published="a.attname = any (p.columns)" if has_lists else "a.attgenerated = ''",
+        published=is_sent(connection.version, "p.columns"),
+        key_columns=index_keys(connection.version),
+        is_identity=IS_IDENTITY,
         collected="min(attnames::text)::name[] as columns, json_agg(rowfilter) as filters" if has_lists else "1",
         publications=", ".join(map(connection.literal, publications)),
     )

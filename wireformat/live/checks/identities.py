@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from ..catalog_queries import IS_IDENTITY, index_keys
 from ..connection import Connection
 from .findings import Finding
 
@@ -32,8 +33,7 @@ select p.schemaname, p.tablename, c.relreplident,
     {filtered} as filtered
 from published p
 join pg_catalog.pg_class c on c.oid = p.relid and c.relkind <> 'p'
-left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisvalid and (
-    (c.relreplident = 'd' and i.indisprimary and i.indimmediate) or (c.relreplident = 'i' and i.indisreplident))
+left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisvalid and {is_identity}
 order by 1, 2
 """
 """The published tables. A partitioned table is replaced by its partitions, which have identities of their own."""
@@ -62,7 +62,8 @@ def identity_findings(connection: Connection, publication: str) -> Iterator[Find
             columns=", p.attnames" if has_lists else "",
             # before 18, the server ignores generated columns of an identity, which are never sent
             sent=" and a.attgenerated = ''" if 12 <= version < 18 else "",
-            key_columns="(i.indkey::int2[])[0:i.indnkeyatts - 1]" if version >= 11 else "i.indkey",
+            key_columns=index_keys(version),
+            is_identity=IS_IDENTITY,
             sent_columns="array_to_json(p.attnames)" if has_lists else "null",
             filtered=_FILTERED.format(publication=name) if has_lists else "null",
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...errors import counted
 from ...options import ReadOptions
 from ...options.table_names import MOST_NAMES, suggestion, written
+from ..catalog_queries import is_sent
 from ..connection import Connection
 from .findings import Finding, Wanted
 from .identities import identity_findings
@@ -103,8 +104,7 @@ where t.pubname = {publication} order by 1, 2
 
 def _tables(connection: Connection, name: str, publication: dict[str, str | None], wanted: Wanted) -> Iterator[Finding]:
     """Yields what is found about the tables of a publication; `publication` is its row of pg_publication."""
-    version = connection.version
-    published = "a.attname = any (t.attnames)" if version >= 15 else "a.attgenerated = ''" if version >= 12 else "true"
+    published = is_sent(connection.version, "t.attnames")
     tables = connection.query(_TABLES.format(published=published, publication=connection.literal(name)))
     if tables:
         yield Finding("ok", "publication", f"{name} has {counted(len(tables), 'table')}")
