@@ -43,7 +43,6 @@ class _ChunkLake(Lake):
         self.store = plan.options.store(plan.folder)
         self.format, self.state = plan.options.format, plan.options.state
         self.stream = plan.stream
-        self.is_new = plan.manifest.writes == 0
         self.manifest = plan.manifest
         self._write = plan.manifest.writes + 1
         self._attempt = attempt_of(self.store)
