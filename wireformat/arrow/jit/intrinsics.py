@@ -1,4 +1,4 @@
-"""Functions that read big-endian numbers, multiply them, compare bytes and copy short texts a machine word at a time.
+"""Functions that read and write big-endian numbers, multiply them, compare bytes and copy short texts by machine words.
 
 The plain functions define the behaviour. They are used where numba does not compile, or checks bounds. Elsewhere, one
 or two machine instructions replace each, since numba would compile the plain ones to a load and a check per byte.
@@ -32,6 +32,11 @@ def _plain_read(size: int) -> Callable[..., Any]:
         return value
 
     return inner(read)
+
+
+def _plain_write_64(target: Any, to: Any, number: Any) -> None:
+    for offset in range(8):
+        target[to + offset] = number >> 8 * (7 - offset) & 0xFF
 
 
 def _plain_copy_block(target: Any, to: int, source: Any, at: int) -> None:
@@ -95,6 +100,17 @@ def _word_read(size: int) -> Callable[..., Any]:
         return types.int64(data, types.int64), generate
 
     return read
+
+
+@intrinsic
+def _word_write_64(typing_context: Any, target: Any, to: Any, number: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        word = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], ir.IntType(64))
+        stored = builder.store(builder.bswap(arguments[2]), word)
+        stored.align = 1
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -180,6 +196,7 @@ def _pointer(context: BaseContext, builder: ir.IRBuilder, kind: Any, array: Any,
 
 if CHECKED:
     read_16, read_32, read_64 = _plain_read(2), _plain_read(4), _plain_read(8)
+    write_64 = inner(_plain_write_64)
     copy_block = inner(_plain_copy_block)
     same_block = inner(_plain_same_block)
     find_special = inner(_plain_find_special)
@@ -187,6 +204,7 @@ if CHECKED:
     product = inner(_plain_product)
 else:
     read_16, read_32, read_64 = _word_read(2), _word_read(4), _word_read(8)
+    write_64 = _word_write_64
     copy_block = _word_copy_block
     same_block = _word_same_block
     find_special = _word_find_special
