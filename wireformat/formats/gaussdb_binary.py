@@ -35,7 +35,7 @@ from ..pgtypes import type_name, type_oid
 from .base import refuse_others
 from .direct.binary_rows import BinaryRows
 from .direct.layouts import ROW_CHANGE_EVENTS, Layouts
-from .direct.records import DirectRecords
+from .direct.records import DirectRecords, RecordForm
 from .guess import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
@@ -148,7 +148,9 @@ class GaussdbBinary:
         """See Format.writer."""
         given = resolve(options, ROWS[self.name].options)
         bodies = _BinaryBodies(given, encoding)
-        return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole, bodies.rows)
+        return MessageWriter(
+            self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole, bodies.rows, bodies.form
+        )
 
 
 def _said(event: type[Event]) -> Set[str]:
@@ -183,6 +185,13 @@ class _BinaryBodies:
             return self.body(event) + gauss_batch.END
         except EncodeError as error:
             raise EncodeError(f"gaussdb-binary {event.kind}: {error}") from None
+
+    def form(self, event: type[Event]) -> RecordForm | None:
+        """How events of this type are written."""
+        if event not in _KINDS:
+            return None
+        kind, declaration = _KINDS[event]
+        return RecordForm.of(kind, declaration, _said(event), self._chosen)
 
     def body(self, event: Event) -> bytes:
         """Kind and body of a record; raises EncodeError."""

@@ -9,6 +9,7 @@ from ..errors import EncodeError, LimitExceeded
 from ..events import Event, RowChange
 from ..limits import RECORD_BYTES
 from .direct.layouts import REFUSALS, ByteLayout, Layouts
+from .direct.records import RecordForm
 from .empty_transactions import EmptyTransactions
 from .record_facts import RecordFacts
 
@@ -50,6 +51,7 @@ class MessageWriter:
     body            the bytes of one event without framing; raises EncodeError
     whole           the message of an event that is one by itself, framing and all; None for all others
     layouts         of row changes whose body is written from a layout
+    form            of the bodies of events of a type that are written by their declaration alone
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class MessageWriter:
         body: Callable[[Event], bytes],
         whole: Callable[[Event], bytes | None] = lambda event: None,
         layouts: Layouts | None = None,
+        form: Callable[[type[Event]], RecordForm | None] = lambda event: None,
     ) -> None:
         self._name = name
         self._empty: EmptyTransactions[Event] | None = EmptyTransactions() if options.get("skip-empty-xacts") else None
@@ -69,6 +72,7 @@ class MessageWriter:
         self._body = body
         self._whole = whole
         self._layouts = layouts
+        self.form = form
         self._records: list[bytes] = []
         self._bytes = 0
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
-from wireformat.arrow.written import compiled_writer, encode, kernel
+from wireformat.arrow.written import compiled_writer, encode, heads
 from wireformat.formats.adapt import adapted
 from wireformat.stream.reader import Located
 from wireformat.testing import stream
@@ -202,7 +202,7 @@ def test_a_truncate_of_several_tables_is_one_message(monkeypatch: pytest.MonkeyP
 
 
 def test_more_layouts_than_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.arrow.written.columns.MOST_CODES", 3)
+    monkeypatch.setattr("wireformat.arrow.written.heads.MOST_CODES", 20)
     events = [replace(INSERT, table_name=f"t{number % 5}") for number in range(30)]
     check(table(events), events, "gaussdb-binary")
 
@@ -254,4 +254,68 @@ def test_skipped_transactions_and_other_encodings() -> None:
 
 def test_a_long_hash_chain_ends() -> None:
     """There are more slots than numbers."""
-    assert kernel.SLOTS > kernel.MOST_CODES
+    assert heads.SLOTS > heads.MOST_CODES
+
+
+@pytest.mark.parametrize("format", COMPILED)
+def test_layouts_stay_known_in_later_batches(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode, "ROWS", 7)
+    kinds = rows_without_python(monkeypatch)
+    check(table([INSERT] * 50), [INSERT] * 50, format)
+    assert kinds == ["INSERT"]
+
+
+def test_a_type_that_changes_back() -> None:
+    """The type of an old column that is not in the new row is that of the last row, which compiled code wrote."""
+    one, other = INSERT, replace(INSERT, new=replace(INSERT.new, types=("text", "text")))
+    part = wf.TupleData(("B",), ("2",), ("text",))
+    old = wf.TupleData(("a",), ("1",), ("integer",))
+    update = wf.Update(lsn=7, table_schema="s", table_name="t", new=part, old=old)
+    events = [one, other, one, one, update]
+    check(table(events), events, "gaussdb-binary")
+
+
+def test_rows_of_truncate_that_do_not_follow_each_other() -> None:
+    """They are two, though both say that they are the same record."""
+    rows = table([INSERT, wf.Truncate(tables=(("s", "t"),)), INSERT, wf.Truncate(tables=(("s", "t"),))]).to_pylist()
+    same = pa.Table.from_pylist([{**row, "message": 0} for row in rows], wf.arrow.CHANGES)
+    found = [outcome(wf.arrow.encode, same, "pgoutput", engine=engine) for engine in ("scan", "declaration")]
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+
+
+def test_a_relation_that_says_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows after it need no Python; one that says something else does, also within a streamed block."""
+    relation = wf.Relation(
+        relation_id=5,
+        table_schema="s",
+        table_name="t",
+        replica_identity="default",
+        columns=("a", "B"),
+        type_oids=(23, 25),
+        typmods=(-1, -1),
+        key_columns=("a",),
+    )
+    full = replace(relation, replica_identity="full", key_columns=("a", "B"))
+    delete = wf.Delete(table_schema="s", table_name="t", old=replace(INSERT.new, values=("1", "2")), old_kind="full")
+    kinds = rows_without_python(monkeypatch)
+    events: list[wf.Event] = [relation, INSERT, relation, INSERT, replace(relation, relation_id=6), INSERT, INSERT]
+    check(table(events), events, "pgoutput")
+    assert kinds == ["RELATION", "INSERT", "RELATION", "INSERT"]
+    block = [wf.StreamStart(xid=9, first_segment=True), replace(full, xid=9), wf.StreamStop()]
+    events = [
+        full,
+        delete,
+        relation,
+        INSERT,
+        *block,
+        INSERT,
+        full,
+        delete,
+        wf.StreamCommit(xid=9, commit_lsn=1, end_lsn=2, commit_time="2026-01-01 00:00:00+00"),
+        relation,
+        INSERT,
+        full,
+        delete,
+    ]
+    check(table(events), events, "pgoutput")

@@ -1,126 +1,124 @@
-"""The columns of rows as compiled code takes them."""
+"""Columns of rows as compiled code takes them, and a check that all of their texts and offsets are valid."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...events import ROW_CHANGES, Truncate
-from ..arrays import Array, read_only
-from .kernel import MOST_CODES, NO_CODE, SLOTS, code_rows
+from ..arrays import Array, Int, read_only
+from ..jit.compiler import compiled, hot
 
 
 class Texts(NamedTuple):
-    """Texts: int32[n + 1] offsets in uint8 data, and uint8[n] whether each is not NULL."""
+    """Texts: int32[n + 1] offsets in uint8 data. Which ones are not NULL: bits of uint8 `valid`, the lowest first, of
+    which `first` is that of the first text; without any, all are."""
+
+    offsets: Array
+    data: Array
+    valid: Array
+    first: Int
+
+
+class Lists(NamedTuple):
+    """Lists: int32[n + 1] offsets in an array of items, `valid` and `first` as in Texts."""
 
     offsets: Array
     valid: Array
-    data: Array
+    first: Int
 
 
-class RowColumns:
-    """Rows that conform to the row-change table.
+def texts_of(array: pa.Array) -> Texts:
+    """The texts of an array."""
+    bits, offsets, data = array.buffers()
+    return Texts(_offsets(offsets, array), _numbers(data, np.uint8), _numbers(bits, np.uint8), array.offset)
 
-    needs_lsn   whether rows without an LSN are left to Python
-    codes       int32[n], see `code_rows`; firsts: the first row of each number
-    starts, stops   int64[2, n], the items of the new and of the old tuple
-    new, old    the values of items; value_counts: int64[n], how many of them each row has
-    lsns        int64[n], 0 where there is none
-    continues   bool[n], whether a row is of the TRUNCATE of the row before
-    """
 
-    def __init__(self, batch: pa.RecordBatch, *, needs_lsn: bool) -> None:
-        self.batch = batch
-        self.count = batch.num_rows
-        new, old, types, detail, unchanged = (
-            batch.column(name) for name in ("new", "old", "types", "detail", "unchanged")
+def lists_of(array: pa.Array) -> Lists:
+    """The lists or maps of an array; the items are those of `values`, `keys` and `items`."""
+    bits, offsets = array.buffers()[:2]
+    return Lists(_offsets(offsets, array), _numbers(bits, np.uint8), array.offset)
+
+
+def each_alone(array: pa.Array) -> Lists:
+    """Lists of one text each; NULL where the text is."""
+    return Lists(
+        read_only(np.arange(len(array) + 1, dtype=np.int32)), _numbers(array.buffers()[0], np.uint8), array.offset
+    )
+
+
+def _offsets(buffer: pa.Buffer | None, array: pa.Array) -> Array:
+    if len(array) == 0:
+        return read_only(np.zeros(1, np.int32))
+    return _numbers(buffer, np.int32)[array.offset : array.offset + len(array) + 1]
+
+
+def _numbers(buffer: pa.Buffer | None, kind: Any) -> Array:
+    if buffer is None:
+        return read_only(np.empty(0, kind))
+    return read_only(np.frombuffer(buffer, kind, buffer.size // np.dtype(kind).itemsize))
+
+
+@hot
+def is_valid(valid: Array, bit: Int) -> bool:
+    """Whether a value is not NULL; `bit` includes that of the first value."""
+    return len(valid) == 0 or valid[bit >> 3] >> (bit & 7) & 1 == 1
+
+
+def are_sound(array: pa.Array) -> bool:
+    """Whether all offsets are in order and all texts valid, of an array whose buffers are large enough. It is much
+    faster than `validate(full=True)`, which decides where this says no."""
+    kind = array.type
+    bits = array.buffers()[0]
+    if (
+        bits is not None
+        and array.null_count != pa.Array.from_buffers(pa.bool_(), len(array), [bits, bits], -1, array.offset).null_count
+    ):
+        return False
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        texts = texts_of(array)
+        return bool(_are_ascending(texts.offsets, len(texts.data))) and (pa.types.is_binary(kind) or _are_utf8(texts))
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        offsets = lists_of(array).offsets
+        items = (array.keys, array.items) if pa.types.is_map(kind) else (array.values,)
+        first, last = int(offsets[0]), int(offsets[-1])
+        return (
+            bool(_are_ascending(offsets, len(items[0])))
+            and (pa.types.is_list(kind) or items[0].buffers()[0] is None)
+            and all(are_sound(item.slice(first, last - first)) for item in items)
         )
-        new_keys, old_keys = _items(new, new.keys), _items(old, old.keys)
-        lists = [new_keys, old_keys, _items(types, types.values), _items(detail, detail.keys)]
-        lists.append(_items(detail, detail.items))
-        words, starts, stops, there = [], [], [], []
-        at = 0
-        for items in lists:
-            words.append(_words(items.values))
-            starts.append(items.starts + at)
-            stops.append(items.stops + at)
-            there.append(items.there)
-            at += len(items.values)
-        kinds = batch.column("kind")
-        lsn = batch.column("lsn")
-        unsent = _items(unchanged, unchanged.values)
-        is_row = _flags(pc.is_in(kinds, pa.array([*ROW_CHANGES])))
-        skip = ~is_row | _flags(batch.column("xid").is_valid()) | (unsent.stops > unsent.starts)
-        if needs_lsn:
-            skip |= ~_flags(lsn.is_valid())
-        self.codes = np.empty(self.count, np.int32)
-        firsts = np.empty(MOST_CODES, np.int32)
-        found = code_rows(
-            np.stack([_words(batch.column(name)) for name in ("kind", "table_schema", "table_name")]),
-            np.stack(starts),
-            np.stack(stops),
-            np.stack(there),
-            np.concatenate(words),
-            skip.view(np.uint8),
-            self.codes,
-            firsts,
-            np.full(SLOTS, NO_CODE, np.int32),
-        )
-        self.firsts = firsts[:found]
-        self.starts = np.stack([new_keys.starts, old_keys.starts])
-        self.stops = np.stack([new_keys.stops, old_keys.stops])
-        self.new, self.old = _texts(_items(new, new.items).values), _texts(_items(old, old.items).values)
-        self.value_counts = (self.stops - self.starts).sum(axis=0)
-        self.lsns = np.ascontiguousarray(lsn.fill_null(0).to_numpy())
-        self.continues = _continues(batch)
+    return True
 
 
-class _Items(NamedTuple):
-    """Items of the lists or maps of rows: int64 ranges in the values, and uint8 whether there is a list at all."""
-
-    values: pa.Array
-    starts: Array
-    stops: Array
-    there: Array
-
-
-def _items(column: pa.Array, values: pa.Array) -> _Items:
-    """The items of a column, of which `values` are those of all rows of the array it is a slice of."""
-    offsets = column.offsets.to_numpy().astype(np.int64)
-    there = _flags(column.is_valid())
-    first, last = int(offsets[0]), int(offsets[-1])
-    offsets -= first
-    starts = offsets[:-1]
-    return _Items(values.slice(first, last - first), starts, np.where(there, offsets[1:], starts), there.view(np.uint8))
+@compiled
+def _are_ascending(offsets: Array, most: Int) -> bool:
+    """Whether each offset is at least the one before, and none is above `most` or below 0."""
+    falls = np.int64(0)
+    for index in range(len(offsets) - 1):
+        falls |= np.int64(offsets[index + 1] < offsets[index])
+    return falls == 0 and offsets[0] >= 0 and offsets[len(offsets) - 1] <= most
 
 
-def _flags(values: pa.Array) -> Array:
-    return values.to_numpy(zero_copy_only=False)
+def _are_utf8(texts: Texts) -> bool:
+    """Whether texts with ascending offsets are UTF-8: all as one text, none of which begins inside of a character."""
+    ends = np.array([texts.offsets[0], texts.offsets[-1]], np.int32)
+    whole = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(texts.data))
+    try:
+        whole.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return pc.string_is_ascii(whole)[0].as_py() or bool(_begin_characters(texts.offsets, texts.data))
 
 
-def _words(values: pa.Array) -> Array:
-    """int32: a number for each text, the same for the same; -1 for none."""
-    return pc.dictionary_encode(values).indices.fill_null(-1).to_numpy(zero_copy_only=False)
-
-
-def _texts(values: pa.Array) -> Texts:
-    _, offsets, data = values.buffers()
-    count = len(values)
-    found = np.zeros(1, np.int32) if count == 0 else np.frombuffer(offsets, np.int32)
-    bytes_ = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    valid = _flags(values.is_valid()).view(np.uint8)
-    return Texts(*map(read_only, (found[values.offset :][: count + 1] if count else found, valid, bytes_)))
-
-
-def _continues(batch: pa.RecordBatch) -> Array:
-    is_truncate = _flags(pc.equal(batch.column("kind"), Truncate.kind).fill_null(False))
-    found = np.zeros(batch.num_rows, bool)
-    found[1:] = is_truncate[1:] & is_truncate[:-1]
-    for name in ("message", "record"):
-        column = batch.column(name)
-        numbers = column.fill_null(-1).to_numpy()
-        found[1:] &= (numbers[1:] == numbers[:-1]) & _flags(column.is_valid())[1:] & _flags(column.is_valid())[:-1]
-    return found
+@compiled
+def _begin_characters(offsets: Array, data: Array) -> bool:
+    """Whether no offset is at a byte that continues a character."""
+    last = np.int64(offsets[len(offsets) - 1])
+    inside = np.int64(0)
+    for index in range(len(offsets)):
+        at = np.int64(offsets[index])
+        if at < last:
+            inside |= np.int64(data[at] & 0xC0 == 0x80)
+    return inside == 0

@@ -2,79 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import LimitExceeded
-from ...events import (
-    Begin,
-    Commit,
-    Delete,
-    Event,
-    Heartbeat,
-    Insert,
-    Message,
-    Origin,
-    Relation,
-    RowChange,
-    Truncate,
-    Type,
-    Unknown,
-    Update,
-)
-from ...formats.base import Writer
-from ...formats.direct.layouts import REFUSALS, ByteLayout, ValueWriter
+from ...events import ROW_CHANGES, Heartbeat
+from ...formats.direct.layouts import ByteLayout
 from ...framing.gauss_batch import CLOSE_BY_TIMEOUT, END, MORE
 from ..arrays import Array, read_only
 from ..jit.intrinsics import BLOCK
-from .columns import RowColumns
-from .events import RowEvents, rows_of, write_event
-from .kernel import HEAD_BYTES, MOST_CODES, NO_CODE, measure_rows, write_rows
+from .columns import Lists, Texts, lists_of, texts_of
+from .control_records import control_records
+from .events import Row, RowEvents, is_same_record, rows_of, write_event
+from .heads import NO_CODE, Heads
+from .kernel import HEAD_BYTES, Marks, measure_rows, write_rows
+from .layouts import KEPT_KINDS, Layouts, LayoutWriter, RowForm
 
 RANGE_BYTES = MOST_BATCH_BYTES = 1 << 28
 """How many bytes are written at once, if it is more than one row, and the longest batches that compiled code writes:
 offsets of Arrow's binary arrays have 31 bits."""
 
 
-class LayoutWriter(Writer, Protocol):
-    """A writer that tells the layouts of rows."""
-
-    def layout(self, event: RowChange) -> tuple[ByteLayout, int | None] | None:
-        """The layout of rows like this one, with the number of their relation, if they have one; None if such rows are
-        not written from layouts now."""
-
-
-class RowForm(NamedTuple):
-    """How compiled code writes the rows of a format.
-
-    null, tag   the bytes of a NULL, and those before the length of a value
-    new_first   whether the new tuple comes before the old one
-    framed      whether rows are records of gauss_batch
-    """
-
-    null: bytes
-    tag: bytes
-    new_first: bool
-    framed: bool
-
-
-FORMS: Mapping[str, RowForm] = {
-    "gaussdb-binary": RowForm(null=b"\xff\xff\xff\xff", tag=b"", new_first=True, framed=True),
-    "pgoutput": RowForm(null=b"n", tag=b"t", new_first=False, framed=False),
-}
-
 EVENT_ROWS = 1 << 11
 """Rows that are Python values at a time."""
-
-_KEEP = frozenset(
-    (Relation, Begin, Commit, Origin, Type, Heartbeat, Unknown, Message, Insert, Update, Delete, Truncate)
-)
-"""Events after which layouts stay as they are, unless they bring relations along. Those of a Relation's
-table change; all other events may open or close a block, in which tables are described anew."""
 
 
 class CompiledWriter:
@@ -87,99 +41,87 @@ class CompiledWriter:
 
     def __init__(self, writer: LayoutWriter, form: RowForm, batch_bytes: int, adapt_to: str | None) -> None:
         self._writer, self._form, self._batch_bytes, self._adapt_to = writer, form, batch_bytes, adapt_to
+        self._heads = Heads()
+        self._layouts = Layouts(writer, form)
         self._events = RowEvents()
         self._open = b""
-        self._null, self._tag = (read_only(np.frombuffer(part, np.uint8)) for part in (form.null, form.tag))
+        self._marks = Marks.of(form.null, form.tag)
 
     def write(self, batch: pa.RecordBatch, first_row: int) -> Iterator[pa.Array]:
         """Yields the messages that are complete with these rows; `first_row` is the index of the first of them."""
-        rows = RowColumns(batch, needs_lsn=self._form.framed)
-        yield from self._messages(rows, self._measured(rows, first_row))
+        yield from self._messages(batch, self._measured(batch, first_row))
 
     def flush(self) -> list[bytes]:
         """The message that is still open, as a sender closes it after a while."""
         return [self._open[: -len(MORE)] + CLOSE_BY_TIMEOUT] if self._open else []
 
-    def _measured(self, rows: RowColumns, first_row: int) -> _Measured:
-        form, found = self._form, _Measured(rows.count)
-        learned = _Layouts(self._writer, form, found)
-        by_python = np.union1d(np.flatnonzero(rows.codes == NO_CODE), rows.firsts)
-        values = chain.from_iterable(
-            rows_of(rows.batch.take(pa.array(by_python[start : start + EVENT_ROWS])))
-            for start in range(0, len(by_python), EVENT_ROWS)
-        )
-        events = self._events.events(zip((by_python + first_row).tolist(), values, strict=True))
-        waiting = iter((*by_python.tolist(), rows.count))
-        next_one = next(waiting)
+    def _measured(self, batch: pa.RecordBatch, first_row: int) -> _Measured:
+        form, layouts = self._form, self._layouts
+        codes, firsts = self._heads.codes(batch, _kinds(batch, needs_lsn=form.framed))
+        found = _Measured(batch.num_rows, layouts.in_use())
+        others = np.flatnonzero(codes == NO_CODE)
+        if pc.all(pc.is_in(batch.column("kind").take(pa.array(others)), KEPT_KINDS)).as_py():
+            for rows, records in control_records(batch, others, self._writer.form, framed=form.framed):
+                found.give_records(rows, records)
+        by_python = np.union1d(others[found.counts[others] == 0], firsts)
+        records = _records(batch, by_python)
+        waiting, values = next(records, (-1, []))
+        tuples = _tuples(batch)
         row = 0
         while True:
             row = measure_rows(
                 row,
-                rows.codes,
-                learned.indexes,
-                learned.fixed,
-                learned.no_nulls,
-                rows.starts,
-                rows.stops,
-                rows.new.offsets,
-                rows.new.valid,
-                rows.old.offsets,
-                rows.old.valid,
+                codes,
+                layouts.indexes,
+                layouts.fixed,
+                layouts.no_nulls,
+                *tuples,
                 HEAD_BYTES if form.framed else 0,
-                len(form.null),
-                len(form.tag) + 4,
+                self._marks,
+                found.counts,
                 found.layouts,
                 found.sizes,
             )
-            if row == rows.count:
+            if row == batch.num_rows:
                 return found
-            if row == next_one:
-                next_one = next(waiting)
-                event = None if rows.continues[row] else next(events)[1]
+            if row == waiting:
+                one, (waiting, values) = values, next(records, (-1, []))
             else:
-                ((_, event),) = self._events.events([(first_row + row, rows_of(rows.batch.slice(row, 1))[0])])
-            if event is not None:
-                messages = write_event(self._writer, event, self._adapt_to)
-                found.give(row, messages, self._is_alone(event))
-                learned.learn(int(rows.codes[row]), event, len(messages), int(rows.value_counts[row]))
-            row += 1
+                one = rows_of(batch.slice(row, 1))
+            event = self._events.event(first_row + row, one)
+            messages = layouts.repeated(event) or write_event(self._writer, event, self._adapt_to)
+            is_alone = not form.framed or (isinstance(event, Heartbeat) and event.lsn is None)
+            found.give(row, messages if is_alone else [message[: -len(END)] for message in messages], is_alone=is_alone)
+            values_count = sum(len(one[0][name] or ()) for name in ("new", "old"))
+            layouts.learn(int(codes[row]), event, messages, values_count, found.known)
+            row += len(one)
 
-    def _is_alone(self, event: Event) -> bool:
-        """Whether its message is one by itself among batches of records."""
-        return not self._form.framed or (isinstance(event, Heartbeat) and event.lsn is None)
-
-    def _messages(self, rows: RowColumns, found: _Measured) -> Iterator[pa.Array]:
+    def _messages(self, batch: pa.RecordBatch, found: _Measured) -> Iterator[pa.Array]:
         form = self._form
-        first_pieces, piece_starts, pieces = found.pieces()
-        given_ends, given_alone, given = found.given(form.framed)
+        first_pieces, pieces = found.pieces()
+        given_ends, given_alone, given = found.given()
+        tuples, lsns = _tuples(batch), batch.column("lsn").fill_null(0).to_numpy()
         given_at = begin = 0
         room = found.sizes + 5 * np.maximum(found.counts, 1)  # what separates records, or ends a message before them
         written = np.cumsum(room)
-        while begin < rows.count:
+        while begin < batch.num_rows:
             before = written[begin - 1] if begin else 0
             end = max(begin + 1, int(np.searchsorted(written, before + RANGE_BYTES)))
-            out = np.empty(len(self._open) + int(written[end - 1] - before) + BLOCK, np.uint8)
+            buffer = pa.allocate_buffer(len(self._open) + int(written[end - 1] - before) + BLOCK)
+            out = np.frombuffer(buffer, np.uint8)
             out[: len(self._open)] = np.frombuffer(self._open, np.uint8)
             ends = np.empty(2 * int(np.maximum(found.counts[begin:end], 1).sum()) + 1, np.int64)
             at, messages, given_at = write_rows(
                 begin,
                 end,
                 found.layouts,
+                found.sizes,
                 first_pieces,
-                piece_starts,
                 pieces,
-                rows.starts,
-                rows.stops,
-                rows.new.offsets,
-                rows.new.valid,
-                rows.new.data,
-                rows.old.offsets,
-                rows.old.valid,
-                rows.old.data,
+                *tuples,
                 form.new_first,
-                rows.lsns,
-                self._null,
-                self._tag,
+                lsns,
+                self._marks,
                 form.framed,
                 self._batch_bytes,
                 found.counts,
@@ -197,98 +139,89 @@ class CompiledWriter:
             self._open = out[last:at].tobytes()
             offsets = np.zeros(messages + 1, np.int32)
             offsets[1:] = ends[:messages]
-            yield pa.Array.from_buffers(pa.binary(), messages, [None, pa.py_buffer(offsets), pa.py_buffer(out[:last])])
+            yield pa.Array.from_buffers(pa.binary(), messages, [None, pa.py_buffer(offsets), buffer.slice(0, last)])
             begin = end
 
 
-class _Measured:
-    """What is known of rows before they are written; see `write_rows`."""
+def _kinds(batch: pa.RecordBatch, *, needs_lsn: bool) -> Array:
+    """int32[n]: the index in ROW_CHANGES of the kind of each row that a layout may say, NO_CODE for others."""
+    kinds = pc.index_in(batch.column("kind"), pa.array([*ROW_CHANGES]))
+    is_other = batch.column("xid").is_valid()
+    if needs_lsn:
+        is_other = pc.or_(is_other, batch.column("lsn").is_null())
+    unsent = pc.list_value_length(batch.column("unchanged"))
+    if unsent.null_count < len(unsent):
+        is_other = pc.or_(is_other, pc.greater(unsent.fill_null(0), 0))
+    return pc.if_else(is_other, None, kinds).fill_null(NO_CODE).to_numpy()
 
-    def __init__(self, count: int) -> None:
+
+def _tuples(batch: pa.RecordBatch) -> tuple[Lists, Texts, Lists, Texts]:
+    """The new and the old tuple of rows, each as ranges of values, and the values."""
+    new, old = batch.column("new"), batch.column("old")
+    return lists_of(new), texts_of(new.items), lists_of(old), texts_of(old.items)
+
+
+def _records(batch: pa.RecordBatch, rows: Array) -> Iterator[tuple[int, list[Row]]]:
+    """The records of some rows as Python values, with the first row of each: one of TRUNCATE may have several."""
+    record: list[Row] = []
+    first = 0
+    for start in range(0, len(rows), EVENT_ROWS):
+        some = rows[start : start + EVENT_ROWS]
+        for row, values in zip(some.tolist(), rows_of(batch.take(pa.array(some))), strict=True):
+            if record and not (row == first + len(record) and is_same_record(record[0], values)):
+                yield first, record
+                record = []
+            first = first if record else row
+            record.append(values)
+    if record:
+        yield first, record
+
+
+class _Measured:
+    """What is known of rows before they are written; see `write_rows`.
+
+    known   the layouts that the rows have
+    """
+
+    def __init__(self, count: int, known: list[ByteLayout]) -> None:
         self.layouts = np.full(count, NO_CODE, np.int32)
         self.sizes = np.zeros(count, np.int64)
         self.counts = np.zeros(count, np.int32)
-        self.known: list[ByteLayout] = []
-        self._given: list[bytes] = []
+        self.known = known
+        self._rows: list[int] = []
+        self._messages: list[bytes] = []
         self._alone: list[bool] = []
+        self._records: list[tuple[Array, pa.Array]] = []
 
-    def give(self, row: int, messages: list[bytes], is_alone: bool) -> None:
-        """Notes the messages of a row."""
+    def give(self, row: int, messages: list[bytes], *, is_alone: bool) -> None:
+        """Notes the messages of a row. Those that are not alone among batches of records are records without an end."""
         self.counts[row] = len(messages)
         self.sizes[row] = sum(map(len, messages))
-        self._given += messages
+        self._rows += [row] * len(messages)
+        self._messages += messages
         self._alone += [is_alone] * len(messages)
 
-    def given(self, framed: bool) -> tuple[Array, Array, Array]:
-        """The ends of the given messages, whether they are alone, and their bytes, of records without an end."""
-        cut = len(END) if framed else 0
-        parts = [
-            message if is_alone else message[: len(message) - cut]
-            for message, is_alone in zip(self._given, self._alone, strict=True)
-        ]
-        ends = np.cumsum([*map(len, parts)], dtype=np.int64)
-        return ends, np.array(self._alone, np.uint8), read_only(np.frombuffer(b"".join(parts), np.uint8))
+    def give_records(self, rows: Array, records: pa.Array) -> None:
+        """Notes a record of each of some rows."""
+        self.counts[rows] = 1
+        self.sizes[rows] = pc.binary_length(records).to_numpy()
+        self._records.append((rows, records.cast(pa.large_binary())))
 
-    def pieces(self) -> tuple[Array, Array, Array]:
-        """The first piece of each layout, where each piece starts, and the bytes of all."""
+    def given(self) -> tuple[Array, Array, Array]:
+        """The ends of the given messages in the order of their rows, whether they are alone, and their bytes."""
+        rows = np.concatenate([np.array(self._rows, np.int64), *(rows for rows, _ in self._records)])
+        messages = [pa.array(self._messages, pa.large_binary()), *(records for _, records in self._records)]
+        alone = np.zeros(len(rows), np.uint8)
+        alone[: len(self._alone)] = self._alone
+        order = np.argsort(rows, kind="stable")
+        _, offsets, data = pa.concat_arrays(messages).take(pa.array(order)).buffers()
+        ends = np.frombuffer(offsets, np.int64)[1 : len(rows) + 1]
+        return ends, alone[order], read_only(np.frombuffer(data, np.uint8))
+
+    def pieces(self) -> tuple[Array, Texts]:
+        """The first piece of each layout, and all pieces."""
         parts = [(*(before for before, _ in layout.cells), layout.tail) for layout in self.known]
         firsts = np.cumsum([0, *map(len, parts)], dtype=np.int32)
         starts = np.cumsum([0, *map(len, chain.from_iterable(parts))], dtype=np.int32)
-        data = b"".join(chain.from_iterable(parts))
-        return firsts, starts, read_only(np.frombuffer(data, np.uint8))
-
-
-class _Layouts:
-    """The layouts of the numbers of some rows, as far as they are known now."""
-
-    def __init__(self, writer: LayoutWriter, form: RowForm, found: _Measured) -> None:
-        self.indexes = np.full(MOST_CODES, NO_CODE, np.int32)
-        self.fixed = np.zeros(MOST_CODES, np.int64)
-        self.no_nulls = np.zeros(MOST_CODES, np.uint8)
-        self._writer, self._form, self._found = writer, form, found
-        self._text = form.tag + len(_TEXT).to_bytes(4, "big") + _TEXT.encode()
-        self._users: dict[Any, set[int]] = {}
-
-    def learn(self, code: int, event: Event, messages: int, values: int) -> None:
-        """After an event of a row with this number was written as so many messages; the row has so many values."""
-        if type(event) not in _KEEP:
-            self.indexes[:] = NO_CODE
-        for key in _changed(event, messages):
-            for user in self._users.pop(key, ()):
-                self.indexes[user] = NO_CODE
-        if code == NO_CODE or not isinstance(event, RowChange):
-            return
-        found = self._writer.layout(event)
-        if found is None or len(found[0].cells) != values:
-            return
-        layout, relation_id = found
-        nulls = {_tried(write, None) for _, write in layout.cells}
-        if not nulls <= {self._form.null, None} or any(_tried(write, _TEXT) != self._text for _, write in layout.cells):
-            return
-        self.no_nulls[code] = None in nulls
-        self.indexes[code] = len(self._found.known)
-        self.fixed[code] = len(layout.tail) + sum(len(before) for before, _ in layout.cells)
-        self._found.known.append(layout)
-        for key in ((event.table_schema, event.table_name), relation_id):
-            self._users.setdefault(key, set()).add(code)
-
-
-_TEXT = "\\x07"
-"""A value that types which have a binary form write in that, and others as a text."""
-
-
-def _tried(write: ValueWriter, value: str | None) -> bytes | None:
-    """How a value is written; None where it cannot be said."""
-    try:
-        return write(value)
-    except REFUSALS:
-        return None
-
-
-def _changed(event: Event, messages: int) -> tuple[Any, ...]:
-    """Whose layouts are no longer good: names of tables, and numbers of relations."""
-    if isinstance(event, Relation):
-        return (event.table_schema, event.table_name), event.relation_id
-    if isinstance(event, RowChange) and messages > 1:
-        return ((event.table_schema, event.table_name),)
-    return (None,) if messages > 1 else ()
+        data = np.frombuffer(b"".join(chain.from_iterable(parts)) + bytes(BLOCK), np.uint8)
+        return firsts, Texts(read_only(starts), read_only(data), read_only(np.empty(0, np.uint8)), 0)

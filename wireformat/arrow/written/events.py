@@ -76,18 +76,19 @@ class RowEvents:
         truncated: list[Row] = []
         first = 0
         for index, row in rows:
-            if truncated and not _is_same_record(truncated[0], row):
-                yield first, self._event(first, truncated)
+            if truncated and not is_same_record(truncated[0], row):
+                yield first, self.event(first, truncated)
                 truncated = []
             if row["kind"] == Truncate.kind:
                 first = first if truncated else index
                 truncated.append(row)
             else:
-                yield index, self._event(index, [row])
+                yield index, self.event(index, [row])
         if truncated:
-            yield first, self._event(first, truncated)
+            yield first, self.event(first, truncated)
 
-    def _event(self, index: int, rows: list[Row]) -> Event:
+    def event(self, index: int, rows: list[Row]) -> Event:
+        """The event of a row with this index, or of all rows of a TRUNCATE; see `events`."""
         kind = KINDS.get(rows[0]["kind"])
         if kind is None:
             raise EncodeError(f"row {index}: kind: expected one of {', '.join(KINDS)}")
@@ -155,7 +156,7 @@ def _image(pairs: Pairs, types: Row) -> TupleData:
     return TupleData(names, values, tuple(types[name] for name in names))
 
 
-def _is_same_record(row: Row, other: Row) -> bool:
+def is_same_record(row: Row, other: Row) -> bool:
     """Whether both are of one TRUNCATE."""
     position = [row.get(name) for name in ("message", "record")]
     return None not in position and row["kind"] == other["kind"] and position == [other["message"], other["record"]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from construct import Construct, Renamed
 
@@ -16,6 +16,41 @@ from .layouts import REFUSALS
 
 Write = Callable[[Any, str], bytes]
 """Writes the value of a field in an encoding; raises one of REFUSALS for one that the declaration must judge."""
+
+
+class RecordField(NamedTuple):
+    """A field of a record: its name, its declaration, and the byte before it, if it is written only where it has a
+    value."""
+
+    name: str
+    declaration: Construct
+    tag: bytes | None
+
+
+class RecordForm(NamedTuple):
+    """How events of a type are written.
+
+    kind     the first byte
+    fields   what follows it
+    said     the fields of the event that the format has a place for, also those that options leave out
+    """
+
+    kind: bytes
+    fields: tuple[RecordField, ...]
+    said: Set[str]
+
+    @classmethod
+    def of(cls, kind: int, declaration: Construct, said: Set[str], tagged: Collection[str]) -> RecordForm:
+        """The form of records with this declaration; `tagged` are the tagged fields that options ask for."""
+        found: list[RecordField] = []
+        for field in declaration.subcons:
+            one = _unnamed(field)
+            if isinstance(one, Tagged):
+                items = one.fields.items()
+                found += [RecordField(name, inner, bytes((tag,))) for tag, (name, inner) in items if name in tagged]
+            else:
+                found.append(RecordField(field.name, one, None))
+        return cls(bytes((kind,)), tuple(found), said)
 
 
 class DirectRecords:
@@ -76,8 +111,12 @@ def _record_writer(declaration: Construct) -> Write | None:
     return write_record
 
 
+def _unnamed(field: Construct) -> Construct:
+    return field.subcon if isinstance(field, Renamed) else field
+
+
 def _field_writer(field: Construct) -> Write | None:
-    field = field.subcon if isinstance(field, Renamed) else field
+    field = _unnamed(field)
     make = next((make for kind, make in _MAKE.items() if type(field) is kind), None)
     return None if make is None else make(field)
 

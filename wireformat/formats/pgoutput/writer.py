@@ -40,7 +40,7 @@ from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
 from ..direct.layouts import ROW_CHANGE_EVENTS, ByteLayout
-from ..direct.records import DirectRecords
+from ..direct.records import DirectRecords, RecordForm
 from .images import fits, images
 from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
@@ -132,6 +132,14 @@ class PgOutputWriter:
             return None
         layout = self._rows.layout(event, known)
         return None if layout is None else (layout, known.relation_id)
+
+    def form(self, event: type[Event]) -> RecordForm | None:
+        """How events of this type are written now; None in a streamed block, where they may say more or end it."""
+        tag = self._tags.get(event)
+        if tag is None or self._relations.block is not None:
+            return None
+        declaration = self._records[tag][1]
+        return RecordForm.of(tag, declaration, _places(event, declaration), ())
 
     def _messages(self, event: Event) -> list[bytes]:
         if isinstance(event, RowChange) and type(event) in ROW_CHANGE_EVENTS:
