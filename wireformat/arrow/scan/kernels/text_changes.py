@@ -190,20 +190,24 @@ def read_columns(
 
 
 @hot
-def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int, first: Int, head: Int) -> Int:
-    """The mark at `at` and the row images after it, to the end of the record; returns the row's status.
+def mark_end(arrays: ScanArrays, at: Int, stop: Int) -> tuple[Int, Int]:
+    """Where the mark of a row change ends that begins at `at`, or -1, and its kind."""
+    for change in range(3):
+        end = token_end(arrays.buffer, at, stop, arrays.text, arrays.dictionary, FIRST_CHANGE + change)
+        if end >= 0:
+            return end, np.int64(INSERT + change)
+    return np.int64(-1), np.int64(INSERT)
+
+
+@hot
+def read_images(
+    arrays: ScanArrays, at: Int, end: Int, kind: Int, stop: Int, row: Int, first: Int, head: Int
+) -> Int:
+    """The row images after the mark of this kind, buffer[at:end], to the end of the record; returns the row's status.
 
     first, head   the first relation of the table, or 0, and the bytes up to `at` that name it
     """
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
-    kind = INSERT
-    end = -1
-    for change in range(3):
-        if end < 0:
-            end = token_end(buffer, at, stop, text, dictionary, FIRST_CHANGE + change)
-            kind = INSERT + change
-    if end < 0:
-        return DECLINED
     if first > 0 and dictionary[first + COLUMNS, 1] == UNWANTED:
         return STEPPED_OVER
     rows[KIND, row] = kind
@@ -290,15 +294,18 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         status = read_line(arrays, at, stop, row)
     else:
         mark, first = known_head(arrays, head, stop, row)
-        if first == 0:
-            mark = (
-                read_table(arrays, head, stop, row, COLON)
-                if settings[QUOTED]
-                else read_unquoted(arrays, head, stop, row)
-            )
+        end, kind = mark_end(arrays, mark, stop) if first > 0 else (np.int64(-1), np.int64(INSERT))
+        if first == 0 and settings[QUOTED]:
+            mark = read_table(arrays, head, stop, row, COLON)
+            end, kind = mark_end(arrays, mark, stop) if mark >= 0 else (np.int64(-1), np.int64(INSERT))
+        elif end < 0 and not settings[QUOTED]:  # a name has blanks
+            mark = read_unquoted(arrays, head, stop, row)
+            if mark >= 0:
+                first = find_table(arrays, head, mark, row)
+                end, kind = mark_end(arrays, mark, stop)
         status = DECLINED
-        if mark >= 0:
-            status = read_images(arrays, mark, stop, row, first, head)
+        if end >= 0:
+            status = read_images(arrays, mark, end, kind, stop, row, first, head)
     if status == GOOD:
         rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
     return status
