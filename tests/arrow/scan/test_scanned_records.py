@@ -23,6 +23,12 @@ SCANNED: dict[str, tuple[str, list[bytes]]] = {
         "pgoutput",
         [hand.ALL[name][0] for name in ("begin prepare", "prepare", "commit prepared", "rollback prepared")],
     ),
+    "origins": ("pgoutput", [b"O" + u64(1 << 63 | 7) + name + b"\0" for name in (b"", b"node_a", "köln".encode())]),
+    "types": ("pgoutput", [b"Y" + u32(oid) + b"public\0mood\0" for oid in (5, 16_500, (1 << 32) - 1)]),
+    "truncates of one table": (
+        "pgoutput",
+        [hand.DESCRIBED, *(b"T" + u32(1) + bytes([flags]) + hand.DESCRIBED[1:5] for flags in range(4))],
+    ),
     "logical messages": ("pgoutput", [hand.ALL[name][0] for name in hand.ALL if name.startswith("message")]),
 }
 
@@ -42,7 +48,16 @@ def test_the_scan_reads_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCANNED)
 @pytest.mark.parametrize(
-    "options", [{"kinds": ["HEARTBEAT", "MESSAGE"]}, {"kinds": ["BEGIN"]}, {"tables": []}, {"encoding": "gbk"}], ids=str
+    "options",
+    [
+        {"kinds": ["HEARTBEAT", "MESSAGE"]},
+        {"kinds": ["BEGIN"]},
+        {"tables": []},
+        {"tables": ["public.mood"]},
+        {"tables": ["*.orders"], "kinds": ["TRUNCATE", "TYPE"]},
+        {"encoding": "gbk"},
+    ],
+    ids=str,
 )
 def test_filters_and_encodings(name: str, options: dict[str, Any]) -> None:
     format, messages = SCANNED[name]
@@ -79,6 +94,39 @@ def test_contents_of_logical_messages(encoding: str, errors: str) -> None:
     if encoding == "utf-8":
         assert contents == [*(content.decode() for content in CONTENTS[:3]), *CONTENTS[3:]]
         assert left_to_the_declaration(messages[: 6 * len(CONTENTS)], "pgoutput") == 0
+
+
+def of_block(message: bytes) -> bytes:
+    """A message with a transaction id."""
+    return message[:1] + hand.BLOCK_XID + message[1:]
+
+
+def test_origins_types_and_truncates_in_blocks() -> None:
+    _, (_, *truncates) = SCANNED["truncates of one table"]
+    messages = [*map(of_block, truncates), *SCANNED["origins"][1], *map(of_block, SCANNED["types"][1])]
+    block = [hand.DESCRIBED, hand.start(800), *messages, hand.STOP]
+    assert left_to_the_declaration(block, "pgoutput") == 2
+    agree(block, format="pgoutput")
+    agree(
+        [hand.start(800), of_block(hand.DESCRIBED), *messages, hand.STOP, truncates[0]],
+        format="pgoutput",
+        mode="PERMISSIVE",
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dialect", ["postgresql", "opengauss"])
+@pytest.mark.parametrize("name", ["origins", "types", "truncates of one table"])
+def test_records_that_are_cut_or_have_more_bytes(name: str, dialect: str, mode: str) -> None:
+    _, messages = SCANNED[name]
+    for message in messages:
+        damaged = [*(message[:stop] for stop in range(len(message))), message + b"\0", message + b"x"]
+        agree([messages[0], *damaged, message], format="pgoutput", dialect=dialect, mode=mode)
+    other = [b"T" + u32(2) + b"\0" + messages[0][1:5] * 2, b"T" + u32(1) + b"\4" + messages[0][1:5]]
+    nameless = b"Y" + u32(5) + b"\0mood\0"
+    agree(
+        [messages[0], *other, b"T" + u32(1) + b"\0" + u32(77), nameless], format="pgoutput", dialect=dialect, mode=mode
+    )
 
 
 def test_logical_messages_in_blocks() -> None:

@@ -19,6 +19,7 @@ from ...events import (
     Event,
     Heartbeat,
     Message,
+    Origin,
     Prepare,
     Relation,
     RollbackPrepared,
@@ -29,7 +30,9 @@ from ...events import (
     StreamPrepare,
     StreamStart,
     StreamStop,
+    Truncate,
     TupleData,
+    Type,
     Unknown,
 )
 from ...formats.pgoutput.relation_lists import LISTS, read_list
@@ -52,6 +55,7 @@ from ..scan.notes import (
     NAME,
     NEW,
     OLD,
+    ORIGIN_KIND,
     PRESENT,
     RAW,
     RECORD,
@@ -74,6 +78,7 @@ _OTHERS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
         *(Begin, Commit, Abort, Prepare, CommitPrepared, RollbackPrepared, Message, Heartbeat, Relation),
+        *(Origin, Type, Truncate),
         *(StreamStart, StreamStop, StreamChange, StreamAbort, StreamCommit, StreamPrepare),
     )
 }
@@ -93,11 +98,28 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "wal_flushed": int,
     "time": int,
     "size": int,
-    "reply": "true".__eq__,
-    "transactional": "true".__eq__,
+    **dict.fromkeys(("reply", "transactional", "restart_identity", "cascade"), "true".__eq__),
     **dict.fromkeys(LISTS, read_list),
 }
 """How events hold what `detail` says, where that is not a text."""
+
+
+def _type_fields(schema: str, table: str, detail: dict[str, Any]) -> dict[str, Any]:
+    return {"namespace": schema, "name": table, "type_oid": detail["type_oids"][0]}
+
+
+def _truncate_fields(schema: str, table: str, detail: dict[str, Any]) -> dict[str, Any]:
+    relation_id = detail.pop("relation_id", None)
+    relation_ids = () if relation_id is None else (relation_id,)
+    return {**detail, "tables": ((schema, table),), "relation_ids": relation_ids}
+
+
+_OF_NAMES: dict[type[Event], Callable[[str, str, dict[str, Any]], dict[str, Any]]] = {
+    Relation: lambda schema, table, detail: {**detail, "table_schema": schema, "table_name": table},
+    Type: _type_fields,
+    Truncate: _truncate_fields,
+}
+"""The fields of events that have the names of a table or type, from these and from `detail`."""
 
 FEW_TEXTS = 32
 """Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""
@@ -215,12 +237,13 @@ class _NotesAsLists:
             error = _text(self._scanned, fields[ERROR], fields[ERROR + 1]) or ""
             return Corrupt(lsn=lsn, error=error, raw=self._raw(fields))
         event = _OTHERS[kind]
-        names = {"table_schema": self._schemas[row], "table_name": self._tables[row]} if event is Relation else {}
         numbers = {name: _number(fields, field) for name, field in _NUMBERS[event]}
         detail = self._detail(row, fields)
         if detail.pop("binary", None):  # of a MESSAGE: its content is `\\x` and hexadecimal digits
             detail["content"] = bytes.fromhex(detail["content"][2:])
-        return event(lsn=lsn, **names, **numbers, **detail)
+        if event in _OF_NAMES:
+            detail = _OF_NAMES[event](self._schemas[row], self._tables[row], detail)
+        return event(lsn=lsn, **numbers, **detail)
 
     def _raw(self, fields: list[int]) -> bytes:
         return bytes(self._scanned.source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
@@ -235,8 +258,9 @@ class _NotesAsLists:
 
     def _detail(self, row: int, fields: list[int]) -> dict[str, Any]:
         bounds, detail = self._bounds(DETAIL, row, fields), self._maps[DETAIL]
+        is_text = fields[KIND] == ORIGIN_KIND  # of a BEGIN, the origin is a number
         return {
-            key: _DETAIL_VALUES[key](text) if key in _DETAIL_VALUES else text
+            key: text if is_text or key not in _DETAIL_VALUES else _DETAIL_VALUES[key](text)
             for key, text in zip(detail.names[bounds], detail.values[bounds], strict=True)
         }
 

@@ -143,7 +143,7 @@ class BatchScan:
 
         Returns how many rows are left: the filters are then applied to the finished rows.
         """
-        options, buffer = self._options, self.message_batch.buffer
+        options, buffer, cursor = self._options, self.message_batch.buffer, self._cursor
         needs = int(np.bitwise_or.reduce(self.notes.rows[NEEDS, :count]))
         if needs & TRANSCODE and can_join(options):
             if self._transcoder is None:
@@ -154,7 +154,8 @@ class BatchScan:
             write = load_binary_writer(self._format)
             text, used = write(self.notes, count, buffer, self.dictionary, self.text_used, options.encoding == "utf-8")
             self._scratch, self._cursor[TEXT_USED] = self.notes._replace(text=text), used
-        if not needs or (options.tables is None and options.kinds is None):
+        has_unfiltered = needs or (cursor[RARE_ROWS] and options.tables is not None)  # the rare walk knows no tables
+        if not has_unfiltered or (options.tables is None and options.kinds is None):
             return count
         ends = np.zeros((2, len(MAPS)), np.int64)
         arrays = (self.message_batch.buffer, *self.notes, self.dictionary, self._cursor, self._input.settings)

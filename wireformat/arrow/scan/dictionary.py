@@ -19,6 +19,9 @@ CONTENT_KEY, PREFIX_KEY, SIZE_KEY, TRANSACTIONAL_KEY, BINARY_KEY = (
     DETAIL_KEYS.index(key) for key in ("content", "prefix", "size", "transactional", "binary")
 )
 GID_KEY, PREPARE_TIME_KEY = (DETAIL_KEYS.index(key) for key in ("gid", "prepare_time"))
+RESTART_IDENTITY_KEY, CASCADE_KEY, TYPE_OIDS_KEY = (
+    DETAIL_KEYS.index(key) for key in ("restart_identity", "cascade", "type_oids")
+)
 
 # The first entry of kinds, of detail keys, of tokens, and of type names, which follow each other by type number.
 FIRST_KIND = 0

@@ -9,7 +9,7 @@ import numpy as np
 from ...limits import RECORD_BYTES
 from ...options import ReadOptions
 from ...options.reading import KINDS
-from .notes import DELETE, INSERT, OF_ANY_TABLE
+from .notes import DELETE, INSERT, OF_ANY_TABLE, TYPE_KIND
 
 
 class Filters(NamedTuple):
@@ -35,8 +35,9 @@ def make_filters(options: ReadOptions) -> Filters:
         patterns.append(row)
     if options.tables == ():
         patterns.append([0, RECORD_BYTES, 0, RECORD_BYTES])  # no name is so long
+    kinds = sum(1 << bit for bit, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds)
     return Filters(
-        sum(1 << bit for bit, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds),
+        kinds | 1 << OF_ANY_TABLE + TYPE_KIND,  # its names are those of a type
         np.array(patterns, np.int32).reshape(-1, 4),
         np.frombuffer(bytes(names), np.uint8),
     )

@@ -56,6 +56,7 @@ from ...framing import copy_data
 
 RELATION_TAG = ord("R")
 MESSAGE_TAG = ord("M")
+TRUNCATE_TAG = ord("T")
 NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL = b"nutb"
 KEY, OLD, NEW = b"KON"
 IMAGES = {KEY: "old", OLD: "old", NEW: "new"}

@@ -21,6 +21,7 @@ from ...events import (
     StreamPrepare,
     StreamStart,
     StreamStop,
+    Truncate,
 )
 from ..record_facts import aborts_whole
 
@@ -36,7 +37,7 @@ MAY_END   a Message, which ends a block unless it has a transaction id
 """
 
 _ROLES: dict[type[Event], int] = {
-    **dict.fromkeys(ROW_CHANGES.values(), ASKS),
+    **dict.fromkeys((*ROW_CHANGES.values(), Truncate), ASKS),
     Relation: TELLS,
     StreamStart: OPENS,
     **dict.fromkeys((StreamStop, StreamCommit, StreamAbort, StreamPrepare), CLOSES),

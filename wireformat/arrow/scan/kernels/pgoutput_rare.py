@@ -1,4 +1,5 @@
-"""The walk over pgoutput's rare messages: of prepared transactions, logical messages, and keepalives.
+"""The walk over pgoutput's rare messages: of prepared transactions, logical messages, origins, types, keepalives, and
+TRUNCATE of one table.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. In the functions for one kind, `at` is the byte
 after the kind, and `stop` the end of the record.
@@ -11,8 +12,21 @@ import numpy as np
 from ....formats.pgoutput.messages import ASIDE_BYTES, FIRST_NORMAL_XID, KEEPALIVE
 from ....times import MICROS_OF_2000
 from ...arrays import Array, Int
+from ...ascii import CLOSE_BRACKET, OPEN_BRACKET
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, GID_KEY, PREPARE_TIME_KEY, REPLY_KEY, WAL_END_KEY
+from ..dictionary import (
+    CASCADE_KEY,
+    COMMIT_TIME_KEY,
+    END_LSN_KEY,
+    GID_KEY,
+    ORIGIN,
+    PREPARE_TIME_KEY,
+    RELATION_ID_KEY,
+    REPLY_KEY,
+    RESTART_IDENTITY_KEY,
+    TYPE_OIDS_KEY,
+    WAL_END_KEY,
+)
 from ..message_notes import is_utf8, note_message
 from ..notes import (
     BEGIN,
@@ -24,24 +38,39 @@ from ..notes import (
     KIND,
     LSN,
     MESSAGE_KIND,
+    ORIGIN_KIND,
     PREPARE,
     PRESENT,
     RELATION,
     ROLLBACK_PREPARED,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TEXT_USED,
+    TRUNCATE,
+    TYPE_KIND,
     XID,
     ScanArrays,
 )
-from ..primitives import read_32, read_64
+from ..primitives import read_32, read_64, write_number
 from ..rare_records import make_rare_walk
+from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
-from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS
+from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, TRUNCATE_HEAD
 from .pgoutput_values import note_time
 
 KIND_OF_BYTE = np.zeros(256, np.int64)
 for _byte, _kind in zip(
-    RARE_TAGS, (HEARTBEAT, MESSAGE_KIND, BEGIN, PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED), strict=True
+    RARE_TAGS,
+    (
+        *(HEARTBEAT, MESSAGE_KIND, BEGIN, PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED),
+        *(ORIGIN_KIND, TYPE_KIND, TRUNCATE),
+    ),
+    strict=True,
 ):
     KIND_OF_BYTE[_byte] = _kind
+
+CASCADES, RESTARTS_IDENTITY = 1, 2
+TRUNCATE_FLAGS = CASCADES | RESTARTS_IDENTITY
 
 KEEPALIVE_BYTES = KEEPALIVE.sizeof()
 """Without the kind: the end of the log, the time, and whether the server wants an answer."""
@@ -92,8 +121,7 @@ def read_message(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_xid: bool
     if has_xid:
         if stop - at < 4:
             return DECLINED
-        rows[XID, row] = read_32(buffer, at)
-        rows[PRESENT, row] |= 1 << XID
+        note_xid(arrays, at, row)
         at += 4
     if stop - at < 9 or buffer[at] > 1:
         return DECLINED
@@ -130,6 +158,80 @@ def read_keepalive(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 
 
 @inner
+def note_xid(arrays: ScanArrays, at: Int, row: Int) -> None:
+    """Notes the transaction id of a message in a streamed block."""
+    arrays.rows[XID, row] = read_32(arrays.buffer, at)
+    arrays.rows[PRESENT, row] |= 1 << XID
+
+
+@inner
+def read_origin(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """ORIGIN, from the byte after the kind to the end; returns the row's status."""
+    buffer, rows = arrays.buffer, arrays.rows
+    name = at + 8
+    if name >= stop:
+        return DECLINED
+    end = zero_at(buffer, name, stop)
+    if end + 1 != stop or not is_utf8(arrays, name, end - name):
+        return DECLINED
+    rows[LSN, row] = read_64(buffer, at)
+    rows[PRESENT, row] |= 1 << LSN
+    note_detail(arrays, row, np.int64(ORIGIN), name, end - name)
+    return GOOD
+
+
+@inner
+def read_type(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_xid: bool) -> Int:
+    """TYPE, from the byte after the kind to the end; returns the row's status. A type of the system has no schema in
+    the message."""
+    buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
+    number = at + 4 * has_xid
+    schema = number + 4
+    if schema >= stop or buffer[schema] == 0:
+        return DECLINED
+    schema_end = zero_at(buffer, schema, stop)
+    name = schema_end + 1
+    end = zero_at(buffer, name, stop)
+    if end + 1 != stop or not is_utf8(arrays, schema, schema_end - schema) or not is_utf8(arrays, name, end - name):
+        return DECLINED
+    if has_xid:
+        note_xid(arrays, at, row)
+    rows[TABLE_SCHEMA, row], rows[TABLE_SCHEMA + 1, row] = schema, schema_end - schema
+    rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row] = name, end - name
+    begin = cursor[TEXT_USED]
+    text[begin] = OPEN_BRACKET
+    used = write_number(text, begin + 1, read_32(buffer, number), 10, False)
+    text[used] = CLOSE_BRACKET
+    cursor[TEXT_USED] = used + 1
+    note_detail(arrays, row, TYPE_OIDS_KEY, ~begin, used + 1 - begin)
+    return GOOD
+
+
+@inner
+def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation: Int, has_xid: bool) -> Int:
+    """TRUNCATE of one table, from the byte after the kind to the end; returns the row's status.
+
+    relation   the entry of its relation in the dictionary, or 0
+    """
+    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
+    head = at + 4 * has_xid
+    if relation == 0 or stop - head != TRUNCATE_HEAD + 4 or read_32(buffer, head) != 1:
+        return DECLINED
+    flags = np.int64(buffer[head + 4])
+    if flags & ~TRUNCATE_FLAGS != 0:
+        return DECLINED
+    if has_xid:
+        note_xid(arrays, at, row)
+    for part in range(2):
+        rows[TABLE_SCHEMA + part, row] = dictionary[relation + SCHEMA, part]
+        rows[TABLE_NAME + part, row] = dictionary[relation + TABLE, part]
+    note_flag(arrays, row, RESTART_IDENTITY_KEY, flags & RESTARTS_IDENTITY != 0)
+    note_flag(arrays, row, CASCADE_KEY, flags & CASCADES != 0)
+    note_detail(arrays, row, RELATION_ID_KEY, dictionary[relation + DETAILS, 0], dictionary[relation + DETAILS, 1])
+    return GOOD
+
+
+@inner
 def is_aside(buffer: Array, at: Int, stop: Int) -> bool:
     """Whether the message is a Message outside of blocks; see `is_aside` of the declaration."""
     if stop - at < ASIDE_BYTES or buffer[at + 1] != 0:
@@ -142,10 +244,17 @@ def read_rare(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see rare_records.py."""
     buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
     kind = KIND_OF_BYTE[buffer[at]]
-    in_block = rows[RELATION, row] & 1 == 1
+    relation, in_block = rows[RELATION, row] >> 1, rows[RELATION, row] & 1 == 1
     rows[KIND, row] = kind
+    rows[RELATION, row] = 0
     if kind == HEARTBEAT:
         return read_keepalive(arrays, at + 1, stop, row)
+    if kind == ORIGIN_KIND:
+        return read_origin(arrays, at + 1, stop, row)
+    if kind == TYPE_KIND:
+        return read_type(arrays, at + 1, stop, row, in_block)
+    if kind == TRUNCATE:
+        return read_truncate(arrays, at + 1, stop, row, relation, in_block)
     if settings[IS_OPENGAUSS] == 1 or (in_block and (kind != MESSAGE_KIND or is_aside(buffer, at, stop))):
         return DECLINED  # of a block, the declaration's reader must see that it ends
     if kind == MESSAGE_KIND:

@@ -12,7 +12,15 @@ import numpy as np
 
 from ....errors import DecodeError
 from ....formats.base import Format
-from ....formats.pgoutput.messages import ASIDE_BYTES, LEAST_ROW_BYTES, MESSAGE_TAG, RECORDS, RELATION_TAG, is_aside
+from ....formats.pgoutput.messages import (
+    ASIDE_BYTES,
+    LEAST_ROW_BYTES,
+    MESSAGE_TAG,
+    RECORDS,
+    RELATION_TAG,
+    TRUNCATE_TAG,
+    is_aside,
+)
 from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_messages
 from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
@@ -27,15 +35,19 @@ from ..registry import FindInput
 from ..relations.described import Described
 from .relation_table import RelationTable
 
-RARE_TAGS = b"kMbPKr"
+RARE_TAGS = b"kMbPKrOYT"
 """Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
 
 IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 """Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
 
 The code of a row, or of a Relation message, is 2 times its relation's entry in the dictionary (0 without a relation),
-plus 1 in a streamed block. The code of other messages is 1 if a block is open before them: the declaration must see it
-if they end the block. So is that of a Relation message in a block, which the declaration reads."""
+plus 1 in a streamed block. That of a Truncate message is the same, with the first of its relations. The code of other
+messages is 1 if a block is open before them: the declaration must see it if they end the block. So is that of a
+Relation message in a block, which the declaration reads."""
+
+TRUNCATE_HEAD = 5
+"""A Truncate message has the number of its tables, and flags, before the numbers of their relations."""
 
 LEAST_RELATION_BYTES = 10
 """A Relation message has a kind, a number, two names, a replica identity and a number of columns."""
@@ -203,7 +215,7 @@ class _Walk:
             if message == count:
                 return codes, listed
             if self._roles[record[0]] == ASKS:
-                at = 5 if in_block else 1
+                at = 1 + 4 * in_block + (TRUNCATE_HEAD if record[0] == TRUNCATE_TAG else 0)
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
                 found = _found([(entry, -1)])
                 continue
@@ -300,9 +312,12 @@ def _follow(
         is_relation = role == TELLS and in_block == 0
         number = np.int64(0)
         if role == ASKS:
-            if size < LEAST_ROW_BYTES:
+            number_at = at + 1 + 4 * in_block
+            if buffer[at] == TRUNCATE_TAG:
+                number_at += TRUNCATE_HEAD
+            if size < LEAST_ROW_BYTES or stop - number_at < 4:
                 continue
-            number = read_32(buffer, at + 1 + 4 * in_block)
+            number = read_32(buffer, number_at)
         elif is_relation:
             if size < LEAST_RELATION_BYTES:
                 return message
@@ -343,6 +358,7 @@ def _follow(
         elif role > ASKS and (role < ENDS or in_block == 1):
             return message
         else:
+            codes[message] = in_block
             continue
         key = generation << 33 | in_block << 32 | number
         slot = number & len(cache) - 1

@@ -200,9 +200,7 @@ def mark_end(arrays: ScanArrays, at: Int, stop: Int) -> tuple[Int, Int]:
 
 
 @hot
-def read_images(
-    arrays: ScanArrays, at: Int, end: Int, kind: Int, stop: Int, row: Int, first: Int, head: Int
-) -> Int:
+def read_images(arrays: ScanArrays, at: Int, end: Int, kind: Int, stop: Int, row: Int, first: Int, head: Int) -> Int:
     """The row images after the mark of this kind, buffer[at:end], to the end of the record; returns the row's status.
 
     first, head   the first relation of the table, or 0, and the bytes up to `at` that name it
