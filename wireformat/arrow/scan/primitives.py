@@ -20,6 +20,8 @@ __all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
+_SEVEN_LOW, _SEVEN_HIGH = 0x7F7F7F7F7F7F7F, 0x80808080808080  # of seven bytes: the low bits, the high bits
+
 _START, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _NO_TEXT = range(9)
 
 
@@ -62,6 +64,20 @@ def is_ascii(data: Array, start: Int, length: Int) -> bool:
     return seen & _HIGH_BITS == 0
 
 
+@inner
+def is_ascii_block(data: Array, at: Int) -> bool:
+    """Whether no byte of the eight at `at` has its high bit set."""
+    return read_64(data, at) & _HIGH_BITS == 0
+
+
+@inner
+def may_have_byte(data: Array, at: Int, seven: Int) -> bool:
+    """Whether one of the seven bytes after `at` is the byte below 128 that `seven` is seven of. The same byte with its
+    high bit set is taken for it."""
+    differences = (read_64(data, at) ^ seven) & _SEVEN_LOW
+    return (differences + _SEVEN_LOW) & _SEVEN_HIGH != _SEVEN_HIGH  # the high bit of each byte that differs is set
+
+
 @hot
 def is_ascii_anywhere(data: Array, start: Int, length: Int) -> bool:
     """As `is_ascii`, also of a text in the first bytes of a buffer."""
@@ -81,7 +97,7 @@ def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     state = np.int64(0)
     at, stop = start, start + length
     while at < stop and state != _NO_TEXT:
-        if state == _START and stop - at >= 8 and read_64(data, at) & _HIGH_BITS == 0:
+        if state == _START and stop - at >= 8 and is_ascii_block(data, at):
             at += 8
         else:
             state = np.int64(UTF8_STATES[state, data[at]])

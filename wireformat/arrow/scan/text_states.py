@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Int
+from ..jit.compiler import inner
 from .joined_texts import JOINABLE, LOOKS_AHEAD
-from .primitives import UTF8_STATES
+from .primitives import UTF8_STATES, is_ascii_block
 
 NO_STATES = np.zeros((1, 256), np.uint8)
 """In the place of a table."""
@@ -47,3 +48,17 @@ def _seconds(first: int, encoding: str) -> Array:
 
 def _replaced(data: list[int], encoding: str) -> str:
     return bytes(data).decode(encoding, "replace")
+
+
+@inner
+def is_text(data: Array, start: Int, length: Int, states: Array) -> bool:
+    """Whether a text is one by a table of states."""
+    state = np.int64(0)
+    at, stop = start, start + length
+    while at < stop:
+        if state == 0 and stop - at >= 8 and is_ascii_block(data, at):
+            at += 8
+        else:
+            state = np.int64(states[state, data[at]])
+            at += 1
+    return state == 0

@@ -30,7 +30,7 @@ from .notes import (
     Notes,
 )
 from .primitives import is_ascii_anywhere, same_bytes
-from .text_states import NO_STATES, text_states
+from .text_states import NO_STATES, is_text, text_states
 
 JOINED_BYTES = 1 << 18
 """How many bytes of texts are joined: enough to make the calls free, few enough to stay in the cache."""
@@ -131,7 +131,7 @@ def _join_texts(
         if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
             continue
         texts_before, pairs_before = texts, pairs
-        has_room = is_text = True
+        has_room = are_texts = True
         for map_index in range(-1, len(MAPS)):  # -1: the fields of the row
             first_field, fields = TABLE_SCHEMA, TIME_TEXT + 1
             cell, cell_end = np.int64(row), np.int64(row) + 1
@@ -160,13 +160,9 @@ def _join_texts(
                         start = ~start
                     if is_ascii_anywhere(data, start, length):
                         continue
-                    if len(states) > 1:
-                        state = np.int64(0)
-                        for at in range(start, start + length):
-                            state = np.int64(states[state, data[at]])
-                        if state != 0:
-                            is_text = False
-                            break
+                    if len(states) > 1 and not is_text(data, start, length, states):
+                        are_texts = False
+                        break
                     index = np.int64(NO_ROOM)
                     if pairs < len(found):
                         index = _join(data, start, length, joined, starts, slots, texts)
@@ -176,11 +172,11 @@ def _join_texts(
                     texts += index == texts
                     found[pairs, ROW], found[pairs, ADDRESS], found[pairs, TEXT] = row, address, index
                     pairs += 1
-                if not (has_room and is_text):
+                if not (has_room and are_texts):
                     break
-            if not (has_room and is_text):
+            if not (has_room and are_texts):
                 break
-        if not is_text:
+        if not are_texts:
             texts, pairs = texts_before, pairs_before
             if pairs == len(found):
                 return row, texts, pairs

@@ -9,6 +9,8 @@ from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
 from ...jit.compiler import compiled, inner
 from ...jit.intrinsics import BLOCK, copy_block
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
+from ..primitives import read_64, same_bytes
+from ..relations.recognise import FACTOR, LOW_BITS
 from .fields import (
     AT,
     BAD_FIELD_TAG,
@@ -90,12 +92,25 @@ def number_tables(buffer: Array, text: Array, facts: Array, first_known: Int, sl
 def _hashed(buffer: Array, text: Array, facts: Array, index: Int) -> Int:
     hashed = np.int64(0)
     for field in range(SCHEMA, TABLE + 1, TABLE - SCHEMA):
-        start, length = facts[field, index], facts[field + 1, index]
-        for offset in range(length):
-            byte = np.int64(buffer[start + offset]) if start >= 0 else np.int64(text[~start + offset])
-            hashed = (hashed * 31 + byte) & LOW_HALF
-        hashed = (hashed * 31 + max(length, 0)) & LOW_HALF
+        start, length = facts[field, index], max(facts[field + 1, index], 0)
+        data = buffer if start >= 0 else text
+        at = start if start >= 0 else ~start
+        end = at + length
+        hashed ^= length
+        if length < 8:
+            for byte in range(at, end):
+                hashed = (hashed & LOW_BITS) * 31 + np.int64(data[byte])
+        else:
+            for step in range(at, end - 8, 8):
+                hashed = _mixed(hashed ^ read_64(data, step))
+            hashed ^= read_64(data, end - 8)
+        hashed = _mixed(hashed)
     return hashed ^ hashed >> 17
+
+
+@inner
+def _mixed(hashed: Int) -> Int:
+    return (((hashed ^ hashed >> 31) & LOW_BITS) * FACTOR) >> 24
 
 
 @inner
@@ -108,10 +123,9 @@ def _is_same_table(buffer: Array, text: Array, facts: Array, first_known: Int, o
             return False
         if (first_known <= start < 0) != (first_known <= at < 0):
             return False
-        for offset in range(length):
-            byte = buffer[start + offset] if start >= 0 else text[~start + offset]
-            if byte != (buffer[at + offset] if at >= 0 else text[~at + offset]):
-                return False
+        one_data, other_data = buffer if start >= 0 else text, buffer if at >= 0 else text
+        if not same_bytes(one_data, start if start >= 0 else ~start, other_data, at if at >= 0 else ~at, length):
+            return False
     return True
 
 

@@ -34,7 +34,8 @@ from ..notes import (
     TYPE,
     VALUE,
 )
-from ..primitives import is_ascii
+from ..primitives import is_ascii, may_have_byte
+from ..text_states import is_text
 from ..tokens import KIND_BYTES
 from .fields import (
     BAD_KIND,
@@ -55,7 +56,7 @@ from .fields import (
     TABLE,
     TextRule,
 )
-from .texts import begin_record, check_text, is_text, note_fault
+from .texts import begin_record, check_text, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
@@ -79,6 +80,8 @@ FIELD_OF[[NAME, VALUE, TYPE]] = IN_CELL_NAME, IN_VALUE, IN_TYPE
 
 MOST_TABLE_BYTES = HEAD_BYTES - len(b"table : INSERT:")
 """Of a table in TEXT whose names are longer, the hint at another format may be too short."""
+
+COLONS = int.from_bytes(bytes([COLON]) * 7, "little")
 
 MARK_BYTES = 2 * NAME_BYTES + 9
 """How far the mark after an unquoted table may be from where its names begin."""
@@ -186,9 +189,14 @@ def _is_a_clear_table(buffer: Array, rows: Array, row: Int, at: Int, stop: Int) 
         if buffer[offset] == DOT:
             return False
     marks = 0
-    for offset in range(at, min(stop - 1, at + MARK_BYTES)):
+    offset, last = at, min(stop - 1, at + MARK_BYTES)
+    while offset < last:
+        if last - offset >= 8 and not may_have_byte(buffer, offset, COLONS):
+            offset += 7
+            continue
         if buffer[offset + 1] == COLON and (buffer[offset] == LAST_OF_INSERT or buffer[offset] == LAST_OF_OTHERS):
             marks += 1
+        offset += 1
     return marks == 1
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ..primitives import is_ascii_anywhere, read_16, read_32
+from ..primitives import is_ascii_anywhere, is_ascii_block, read_16, read_32
 from .fields import (
     ANY_TEXT,
     AT,
@@ -81,15 +81,6 @@ def list_text(start: Int, length: Int, at: Int, inside: Int, faults: Array, text
 
 
 @inner
-def is_text(data: Array, start: Int, length: Int, states: Array) -> bool:
-    """Whether a text is one by a table of states."""
-    state = np.int64(0)
-    for byte in range(start, start + length):
-        state = np.int64(states[state, data[byte]])
-    return state == 0
-
-
-@inner
 def check_text(
     data: Array, pair: Int, length: Int, at: Int, inside: Int, rule: TextRule, faults: Array, texts: Array, index: Int
 ) -> bool:
@@ -108,13 +99,18 @@ def check_text(
     no_text = len(rule.states) - 1
     state = np.int64(0)
     begin = start  # of the character that is not complete
-    for byte in range(start, start + length):
+    byte, stop = start, start + length
+    while byte < stop:
         if state == 0:
             begin = byte
+            if stop - byte >= 8 and is_ascii_block(data, byte):
+                byte += 8
+                continue
         state = np.int64(rule.states[state, data[byte]])
         if state == no_text:
             _note_bad_text(faults, index, at, inside, begin - start, max(byte - begin, 1))
             return False
+        byte += 1
     if state != 0:
         _note_bad_text(faults, index, at, inside, begin - start, start + length - begin)
     return state == 0

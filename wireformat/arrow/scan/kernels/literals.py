@@ -48,6 +48,25 @@ for _digit in b"0123456789abcdefABCDEF":
     _HEX[_digit] = int(chr(_digit), 16)
 
 
+@hot
+def special_at(buffer: Array, at: Int, stop: Int) -> Int:
+    """The first quote, backslash or byte below 0x20 in buffer[at:stop]; stop if there is none."""
+    while stop - at >= BLOCK:
+        found = find_special(buffer, at)
+        at += found
+        if found < BLOCK:
+            return at
+    while (
+        at < stop
+        and buffer[at] >= SPACE
+        and buffer[at] != QUOTE
+        and buffer[at] != APOSTROPHE
+        and buffer[at] != BACKSLASH
+    ):
+        at += 1
+    return at
+
+
 @inner
 def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, json: bool) -> tuple[Int, Int]:
     """Write buffer[at:stop] to text[used:] with JSON's escapes undone and, unless quote is 0, the quotes around it and
@@ -85,26 +104,13 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
             text[used] = byte
             used += 1
             state = 1
+            if at < stop and buffer[at] > APOSTROPHE and buffer[at] != BACKSLASH:  # more that is as it is
+                run = special_at(buffer, at, stop) - at
+                for step in range(run):
+                    text[used + step] = buffer[at + step]
+                at += run
+                used += run
     return at if state == 2 or quote == 0 else -1, used
-
-
-@hot
-def special_at(buffer: Array, at: Int, stop: Int) -> Int:
-    """The first quote, backslash or byte below 0x20 in buffer[at:stop]; stop if there is none."""
-    while stop - at >= BLOCK:
-        found = find_special(buffer, at)
-        at += found
-        if found < BLOCK:
-            return at
-    while (
-        at < stop
-        and buffer[at] >= SPACE
-        and buffer[at] != QUOTE
-        and buffer[at] != APOSTROPHE
-        and buffer[at] != BACKSLASH
-    ):
-        at += 1
-    return at
 
 
 @hot
