@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireformat.arrow.typed_tables.casts import arrow_type, reader_of
+from wireformat.arrow.typed_tables.casts import _split_arrays, arrow_type, reader_of
 from wireformat.arrow.typed_tables.columns import wider
+from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 from wireformat.pgtypes import SQL_NAMES
 from wireformat.pgtypes.columns import column_type
 from wireformat.pgtypes.sql_types import parse_sql_type
@@ -206,3 +207,21 @@ def test_the_wider_of_two_types() -> None:
 def test_types_that_no_text_is_read_into() -> None:
     for type in (pa.uint8(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Rome"), pa.list_(pa.uint8()), pa.null()):
         assert reader_of(type) is None
+
+
+PARTS = ["{", "}", ",", ";", '"', "\\", "a", "NULL", "é", " ", "[1:2]=", '"x"', '\\"', '""']
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@given(texts=st.lists(st.lists(st.sampled_from(PARTS), max_size=7).map("".join), min_size=1))
+def test_many_arrays_are_split_as_one_by_one(delimiter: str, texts: list[str]) -> None:
+    """Compiled code reads those with quotes, if there are many."""
+    texts = [given for text in texts for given in (text, f"{{{text}}}")]
+    split = _split_arrays(delimiter)
+    few, misfits = split(pa.array(texts, pa.string()), 1)
+    many = -(-2 * FEW_TEXTS // len(texts))
+    column = pa.array(["{b}", *texts * many, None], pa.string())
+    lists, found = split(column[1:], 1)
+    lists.validate(full=True)
+    assert lists.to_pylist() == [*few.to_pylist() * many, None]
+    assert found == {time * len(texts) + row: words for time in range(many) for row, words in misfits.items()}

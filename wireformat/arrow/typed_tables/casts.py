@@ -17,7 +17,8 @@ from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from .readers.byte_strings import read_byte_strings
-from .readers.compiled_reader import CompiledReader
+from .readers.compiled_reader import FEW_TEXTS, CompiledReader
+from .readers.list_texts import split_list_texts
 from .readers.numbers import form_of, read_numbers
 from .readers.reader import Misfits, TextReader, Texts, ValueReader, as_strings
 
@@ -177,20 +178,14 @@ def _split_arrays(delimiter: str) -> Callable[[pa.StringArray, int], tuple[pa.Ar
     simple = rf'^\{{[^{{}}"\\{delimiter}]+(?:{delimiter}[^{{}}"\\{delimiter}]+)*\}}$'
 
     def split(texts: pa.StringArray, dimensions: int) -> tuple[pa.Array, Misfits]:
-        """Arrow splits arrays of one dimension without quotes; all others are parsed one by one."""
+        """Arrow splits arrays of one dimension without quotes, compiled code those with quotes. All others are parsed
+        one by one."""
         is_simple = pc.match_substring_regex(texts, simple)
         others = np.flatnonzero(_mask(texts.is_valid() if dimensions > 1 else pc.invert(is_simple)))
         is_other = np.zeros(len(texts), bool)
         is_other[others] = True
-        misfits: Misfits = {}
-        lists: list[object] = []
-        for row, text in zip(others.tolist(), texts.take(pa.array(others)).to_pylist(), strict=True):
-            try:
-                lists.append(text_values.array(text, dimensions, delimiter))
-            except Misfit as misfit:
-                misfits[row] = str(misfit)
-                lists.append(None)
-        parsed = pa.array(lists, list_type(pa.string(), dimensions))
+        parsed, found = _parsed_arrays(texts.take(pa.array(others)), dimensions, delimiter)
+        misfits = {int(others[row]): words for row, words in found.items()}
         if len(others) == len(texts):
             return parsed, misfits
         if dimensions > 1:
@@ -205,6 +200,27 @@ def _split_arrays(delimiter: str) -> Callable[[pa.StringArray, int], tuple[pa.Ar
         return pa.concat_arrays([plain, parsed]).take(pa.array(order)), misfits
 
     return split
+
+
+def _parsed_arrays(texts: pa.StringArray, dimensions: int, delimiter: str) -> tuple[pa.Array, Misfits]:
+    """Parses arrays, none of which is null."""
+    type = list_type(pa.string(), dimensions)
+    lists, left = pa.nulls(len(texts), type), np.arange(len(texts))
+    if dimensions == 1 and len(texts) >= FEW_TEXTS:
+        lists, left = split_list_texts(texts, delimiter, type)
+    if not len(left):
+        return lists, {}
+    misfits: Misfits = {}
+    parsed: list[object] = []
+    for row, text in zip(left.tolist(), texts.take(pa.array(left)).to_pylist(), strict=True):
+        try:
+            parsed.append(text_values.array(text, dimensions, delimiter))
+        except Misfit as misfit:
+            misfits[row] = str(misfit)
+            parsed.append(None)
+    order = np.arange(len(texts))
+    order[left] = len(texts) + np.arange(len(left))
+    return pa.concat_arrays([lists, pa.array(parsed, type)]).take(pa.array(order)), misfits
 
 
 def _split_elements(texts: pa.StringArray, delimiter: str) -> pa.Array:
