@@ -15,6 +15,7 @@ from .corner import Corner
 from .generate import BINARY, JSON, PGOUTPUT, TEXT
 
 POSTGRES_TEXT, STATEMENTS = "test-decoding", "sql-decoding"
+SERIAL_JSON, SERIAL_TEXT = "mppdb-json", "opengauss-test-decoding"
 
 NAMES = ("id", "customer", "status", "amount", "note", "created", "active", "region")
 TYPES = (
@@ -196,6 +197,23 @@ def logical_message(row: int, content: str | bytes | None = None) -> wf.Message:
     return wf.Message(lsn=row + 1, transactional=True, prefix="outbox", content=text if content is None else content)
 
 
+def with_origin(row: int) -> Iterator[wf.Event]:
+    """A row after the origin of its transaction, as a subscriber sends it on."""
+    yield wf.Origin(lsn=row + 1, origin="node_a")
+    yield row_of(row)
+
+
+def with_type(row: int) -> Iterator[wf.Event]:
+    """A row after a description of one of a few types."""
+    yield wf.Type(type_oid=90_000 + row % 5, namespace="public", name="mood")
+    yield row_of(row)
+
+
+def truncated(row: int) -> Iterator[wf.Event]:
+    """TRUNCATE of the only table."""
+    yield wf.Truncate(tables=(("public", "orders_0"),), relation_ids=(FIRST_OID,))
+
+
 def partly_sent(row: int) -> Iterator[wf.Event]:
     """An update; the note was not sent, except in one row of ten."""
     sent = list[Any](values(row))
@@ -256,14 +274,14 @@ def tiny(rows: int) -> list[bytes]:
 # test-decoding and sql-decoding
 
 
-def lines(change: Change) -> Callable[[int], pa.Array]:
-    """Lines of test-decoding, in transactions."""
+def lines(change: Change, format: str = POSTGRES_TEXT) -> Callable[[int], pa.Array]:
+    """Lines of test-decoding, or of another plugin that knows the transaction by its number, in transactions."""
 
     def make(rows: int) -> pa.Array:
         events = transactions(
             rows, ROWS_PER_TRANSACTION, lambda row: wf.Begin(xid=row + 5), change, lambda row: wf.Commit(xid=row + 5)
         )
-        return as_array(wf.encode(events, POSTGRES_TEXT))
+        return as_array(wf.encode(events, format))
 
     return make
 
@@ -356,6 +374,13 @@ RECORDS: tuple[Corner, ...] = (
     Corner(f"{PGOUTPUT}: RELATION before each row, 600 tables", PGOUTPUT, described(600, 1), P),
     Corner(f"{PGOUTPUT}: RELATION before ten rows, 600 tables", PGOUTPUT, described(600, 10), P),
     Corner(f"{PGOUTPUT}: 5,000 tables, each described once", PGOUTPUT, described(5000, 0), P),
+    Corner(f"{PGOUTPUT}: ORIGIN before each row", PGOUTPUT, postgres(with_origin), P),
+    Corner(f"{PGOUTPUT}: TYPE before each row", PGOUTPUT, postgres(with_type), P),
+    Corner(f"{PGOUTPUT}: TRUNCATE alone", PGOUTPUT, postgres(truncated), P, per_row=True),
+    *(
+        Corner(f"{format}: TRUNCATE alone", format, lines(truncated, format), TD, per_row=True)
+        for format in (POSTGRES_TEXT, SERIAL_JSON, SERIAL_TEXT)
+    ),
     Corner(f"{PGOUTPUT}: values not sent in most rows", PGOUTPUT, postgres(partly_sent), P),
     Corner(f"{PGOUTPUT}: 1 % corrupt, PERMISSIVE", PGOUTPUT, cut_rows(100), P, PERMISSIVE),
     Corner(f"{PGOUTPUT}: 50 % corrupt, PERMISSIVE", PGOUTPUT, cut_rows(2), P, PERMISSIVE, most=HALF),

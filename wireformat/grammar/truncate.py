@@ -11,7 +11,7 @@ from .dialects import OPENGAUSS, Dialect
 from .names import read_relation, write_relation
 
 MARK = b": TRUNCATE:"
-_NO_FLAGS = b" (no-flags)"
+NO_FLAGS = b" (no-flags)"
 FLAGS = {"restart_identity": b" restart_seqs", "cascade": b" cascade"}
 """The words of the flags, in the order in which they are written."""
 
@@ -23,7 +23,7 @@ def read_truncate(cursor: Cursor, first: tuple[str, str], lsn: int | None) -> Tr
         tables.append(read_relation(cursor))
     cursor.expect(MARK, "tables")
     flags: dict[str, Any] = dict.fromkeys(FLAGS, False)
-    if not cursor.skip(_NO_FLAGS):
+    if not cursor.skip(NO_FLAGS):
         flags = {name: cursor.skip(word) for name, word in FLAGS.items()}
         if not any(flags.values()):
             cursor.fail("' (no-flags)', ' restart_seqs' or ' cascade'", "flags")
@@ -37,4 +37,4 @@ def write_truncate(event: Truncate, encoding: str, dialect: Dialect = OPENGAUSS)
         raise EncodeError("tables: expected at least one")
     tables = b", ".join([write_relation(schema, table, encoding, dialect) for schema, table in event.tables])
     words = b"".join([word for name, word in FLAGS.items() if getattr(event, name)])
-    return b"table " + tables + MARK + (words or _NO_FLAGS)
+    return b"table " + tables + MARK + (words or NO_FLAGS)

@@ -15,6 +15,8 @@ from ... import handmade_pgoutput as hand
 from ...engines import MODES, agree
 from ...handmade import u32, u64
 
+SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding", "test-decoding")
+
 SCANNED: dict[str, tuple[str, list[bytes]]] = {
     "heartbeats in batches": ("gaussdb-binary", [handmade.message(handmade.HEARTBEAT, handmade.INSERT)]),
     "bare heartbeats": ("gaussdb-binary", [handmade.HEARTBEAT + handmade.END]),
@@ -29,6 +31,17 @@ SCANNED: dict[str, tuple[str, list[bytes]]] = {
         "pgoutput",
         [hand.DESCRIBED, *(b"T" + u32(1) + bytes([flags]) + hand.DESCRIBED[1:5] for flags in range(4))],
     ),
+    **{
+        f"truncates of {format}": (
+            format,
+            [
+                b"table " + table + b": TRUNCATE:" + flags
+                for table in (b"public.orders", b'"My shop"."Or""ders"', '"Käufer".t'.encode())
+                for flags in (b" (no-flags)", b" restart_seqs", b" cascade", b" restart_seqs cascade")
+            ],
+        )
+        for format in SERIAL
+    },
     "logical messages": ("pgoutput", [hand.ALL[name][0] for name in hand.ALL if name.startswith("message")]),
 }
 
@@ -127,6 +140,28 @@ def test_records_that_are_cut_or_have_more_bytes(name: str, dialect: str, mode: 
     agree(
         [messages[0], *other, b"T" + u32(1) + b"\0" + u32(77), nameless], format="pgoutput", dialect=dialect, mode=mode
     )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("format", SERIAL)
+def test_truncates_that_are_odd(format: str, mode: str) -> None:
+    _, messages = SCANNED[f"truncates of {format}"]
+    for message in messages[::5]:
+        damaged = [*(message[:stop] for stop in range(1, len(message))), message + b" ", message + b" cascade"]
+        agree([message, *damaged, message], format=format, mode=mode)
+    odd = [
+        b"table a.b, c.d: TRUNCATE: (no-flags)",
+        b"table a.b: TRUNCATE: cascade restart_seqs",
+        b"table a.b: TRUNCATE:",
+        b"TABLE a.b: TRUNCATE: cascade",
+        b"table a.b.c: TRUNCATE: cascade",
+        b"table a: TRUNCATE: cascade",
+        b"table a.b: TRUNCATE: (no-flags) cascade",
+        b"table \xff.b: TRUNCATE: cascade",
+        b'table "\xff".b: TRUNCATE: cascade',
+    ]
+    agree([messages[0], *odd, messages[0]], format=format, mode=mode)
+    agree([messages[0], *odd, *messages], format=format, mode=mode, encoding="gbk", tables=["a.b", "*.orders"])
 
 
 def test_logical_messages_in_blocks() -> None:

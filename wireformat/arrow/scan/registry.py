@@ -82,7 +82,7 @@ def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[C
     if scan.lines is not None:
         from .kernels.transaction_lines import line_settings
 
-        settings = [*settings, scan.quoted, *line_settings(load(scan.lines), scan.messages)]
+        settings = [*settings, scan.quoted, *line_settings(load(scan.lines), scan.messages, scan.rare is not None)]
     prepare: Callable[[list[int], ReadOptions], Preparation] = load(scan.prepare) if scan.prepare else _NoPreparation
     walk: Callable[..., Any] = load(scan.walk)
     return walk, prepare(settings, options)

@@ -6,6 +6,7 @@ from ...events import LITERAL_TYPES
 from ...grammar import lines, messages
 from ...grammar.json_text import ARRAYS
 from ...grammar.sql_text import AND, COMMA, DELETE, EQUALS, INSERT, VALUES, WHERE
+from ...grammar.truncate import FLAGS, MARK, NO_FLAGS
 from ...grammar.tuple_text import CHANGE_OF_MARK, NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE
 
 _LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.SQL, *lines.POSTGRES_SCANNED)
@@ -43,6 +44,8 @@ BOOLEANS = (b"t", b"f")
 
 MESSAGE_HEAD, STREAMED_MESSAGE_HEAD = messages.MESSAGE, messages.STREAMED
 MESSAGE_WORDS = tuple(head[: head.index(b":") + 1] for head in (MESSAGE_HEAD, STREAMED_MESSAGE_HEAD))
+TABLE_WORD, TRUNCATE_MARK = TABLE.rstrip(), MARK.lstrip(b":")
+TRUNCATE_FLAGS = tuple(FLAGS.values())
 MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT = b" prefix: ", b", sz: ", b" content:"
 CONTENT_IS_BINARY = b'["content"]'
 """What `detail` says of a message whose content is no text."""
@@ -68,6 +71,7 @@ TOKENS = tuple(
             *(KEY_ROW, FULL_ROW),
             *(JSON_HEAD, JSON_KIND, JSON_END, TABLE, NO_TUPLE, OLD_KEY, NEW_TUPLE),
             *MESSAGE_WORDS,
+            *(TABLE_WORD, TRUNCATE_MARK, NO_FLAGS, *TRUNCATE_FLAGS),
             *(MESSAGE_HEAD, STREAMED_MESSAGE_HEAD, MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT, CONTENT_IS_BINARY),
         ]
     )

@@ -1,16 +1,27 @@
-"""The walk over the rare records of test-decoding: logical messages, and lines with the name of a prepared transaction.
+"""The walk over the rare records of text styles: TRUNCATE of one table; of test-decoding logical messages, and lines
+with the name of a prepared transaction.
 
-It follows wireformat/grammar/messages.py and lines.py.
+It follows wireformat/grammar/truncate.py, messages.py and lines.py.
 """
 
 from __future__ import annotations
 
 from ....grammar.lines import PREPARED_KINDS
+from ....grammar.truncate import NO_FLAGS
+from ....grammar.tuple_text import TABLE
 from ....options.reading import KINDS
 from ...arrays import Array, Int
-from ...ascii import APOSTROPHE, BACKSLASH, COMMA, DIGIT_0, DIGIT_1, DIGIT_9
+from ...ascii import APOSTROPHE, BACKSLASH, COLON, COMMA, DIGIT_0, DIGIT_1, DIGIT_9
 from ...jit.compiler import inner
-from ..dictionary import GID_KEY, PREFIX_KEY, SIZE_KEY, TRANSACTIONAL_KEY, token_entry
+from ..dictionary import (
+    CASCADE_KEY,
+    GID_KEY,
+    PREFIX_KEY,
+    RESTART_IDENTITY_KEY,
+    SIZE_KEY,
+    TRANSACTIONAL_KEY,
+    token_entry,
+)
 from ..message_notes import is_utf8, note_message
 from ..notes import (
     DECLINED,
@@ -21,13 +32,24 @@ from ..notes import (
     MESSAGE_KIND,
     NAME,
     NEEDS,
+    RELATION,
     TIME_TEXT,
+    TRUNCATE,
     VALUE,
     ScanArrays,
 )
 from ..rare_records import make_rare_walk
 from ..row_notes import note_detail, note_flag
-from ..tokens import MESSAGE_CONTENT, MESSAGE_HEAD, MESSAGE_PREFIX, MESSAGE_SIZE, STREAMED_MESSAGE_HEAD
+from ..tokens import (
+    MESSAGE_CONTENT,
+    MESSAGE_HEAD,
+    MESSAGE_PREFIX,
+    MESSAGE_SIZE,
+    STREAMED_MESSAGE_HEAD,
+    TRUNCATE_FLAGS,
+    TRUNCATE_MARK,
+)
+from .names import read_table
 from .transaction_lines import (
     LINE_FIELDS,
     PART_FIELDS,
@@ -42,6 +64,8 @@ from .transaction_lines import (
 HEAD, STREAMED_HEAD, PREFIX, SIZE, CONTENT = (
     token_entry(token) for token in (MESSAGE_HEAD, STREAMED_MESSAGE_HEAD, MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT)
 )
+TABLE_ENTRY, TRUNCATE_ENTRY, NO_FLAGS_ENTRY = (token_entry(token) for token in (TABLE, TRUNCATE_MARK, NO_FLAGS))
+RESTART_ENTRY, CASCADE_ENTRY = map(token_entry, TRUNCATE_FLAGS)
 SIZE_BYTES = len(MESSAGE_SIZE)
 MOST_SIZE_DIGITS = 10
 
@@ -149,9 +173,38 @@ def put_gid(arrays: ScanArrays, row: Int, cell: Int, begin: Int, end: Int) -> No
 
 
 @inner
+def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """TRUNCATE of one table, from its name to the end; returns the row's status."""
+    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    rows[KIND, row], rows[RELATION, row] = TRUNCATE, 0
+    mark = read_table(arrays, at, stop, row, COLON)
+    flags = token_end(buffer, mark, stop, text, dictionary, TRUNCATE_ENTRY) if mark >= 0 else -1
+    if flags < 0:
+        return DECLINED
+    end = token_end(buffer, flags, stop, text, dictionary, NO_FLAGS_ENTRY)
+    restarts = cascades = False
+    if end < 0:
+        end = token_end(buffer, flags, stop, text, dictionary, RESTART_ENTRY)
+        restarts = end >= 0
+        after = token_end(buffer, end if restarts else flags, stop, text, dictionary, CASCADE_ENTRY)
+        cascades = after >= 0
+        if cascades:
+            end = after
+    if end != stop:
+        return DECLINED
+    note_flag(arrays, row, RESTART_IDENTITY_KEY, restarts)
+    note_flag(arrays, row, CASCADE_KEY, cascades)
+    rows[NEEDS, row] = record_needs(buffer, at, stop, arrays.settings)
+    return GOOD
+
+
+@inner
 def read_rare(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see rare_records.py."""
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    begin = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
+    if begin >= 0:
+        return read_truncate(arrays, begin, stop, row)
     rows[KIND, row] = MESSAGE_KIND
     begin = token_end(buffer, at, stop, text, dictionary, HEAD)
     if begin >= 0:

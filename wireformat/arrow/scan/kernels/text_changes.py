@@ -288,22 +288,25 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     buffer, rows = arrays.buffer, arrays.rows
     text, dictionary, settings = arrays.text, arrays.dictionary, arrays.settings
     head = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
-    if head < 0:
-        status = read_line(arrays, at, stop, row)
-    else:
+    end, kind = np.int64(-1), np.int64(INSERT)
+    mark, first = np.int64(-1), np.int64(0)
+    if head >= 0:
         mark, first = known_head(arrays, head, stop, row)
-        end, kind = mark_end(arrays, mark, stop) if first > 0 else (np.int64(-1), np.int64(INSERT))
+        if first > 0:
+            end, kind = mark_end(arrays, mark, stop)
         if first == 0 and settings[QUOTED]:
             mark = read_table(arrays, head, stop, row, COLON)
-            end, kind = mark_end(arrays, mark, stop) if mark >= 0 else (np.int64(-1), np.int64(INSERT))
+            if mark >= 0:
+                end, kind = mark_end(arrays, mark, stop)
         elif end < 0 and not settings[QUOTED]:  # a name has blanks
             mark = read_unquoted(arrays, head, stop, row)
             if mark >= 0:
                 first = find_table(arrays, head, mark, row)
                 end, kind = mark_end(arrays, mark, stop)
-        status = DECLINED
-        if end >= 0:
-            status = read_images(arrays, mark, end, kind, stop, row, first, head)
+    if end >= 0:
+        status = read_images(arrays, mark, end, kind, stop, row, first, head)
+    else:
+        status = read_line(arrays, at, stop, row)
     if status == GOOD:
         rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
     return status

@@ -23,7 +23,7 @@ from ..loop import DONE, LOST, MORE
 from ..notes import CSN, DECLINED, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, RARE, TIME_TEXT, UTF8, XID, ScanArrays
 from ..primitives import is_ascii, read_32, read_64, same_bytes, transcode_flag
 from ..row_notes import note_detail
-from ..tokens import MESSAGE_WORDS
+from ..tokens import MESSAGE_WORDS, TABLE_WORD
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
 LINE_FIELDS = 3
@@ -50,12 +50,14 @@ _NUMBERS_AND_KEYS = {
 }
 
 
-def line_settings(lines: tuple[Line, ...], messages: bool) -> list[int]:
+def line_settings(lines: tuple[Line, ...], messages: bool, truncates: bool) -> list[int]:
     """The numbers of a table of lines.
 
-    messages   whether there are logical messages: lines of one part, which is RARE_VALUE
+    messages    whether there are logical messages: lines of one part, which is RARE_VALUE
+    truncates   the same of TRUNCATE
     """
-    words = MESSAGE_WORDS if messages else ()
+    words = [("MESSAGE", word) for word in MESSAGE_WORDS if messages]
+    words += [("TRUNCATE", TABLE_WORD)] if truncates else []
     numbers = [len(lines) + len(words)]
     for line in lines:
         details = [part for part in line.parts if part.value not in (grammar.UNSIGNED, grammar.UNSIGNED_32)]
@@ -63,8 +65,8 @@ def line_settings(lines: tuple[Line, ...], messages: bool) -> list[int]:
         numbers += [KINDS.index(line.event.kind), token_entry(line.word), len(line.parts)]
         for part in line.parts:
             numbers += _part_settings(part)
-    for word in words:
-        numbers += [KINDS.index("MESSAGE"), token_entry(word), 1, token_entry(word), -1, RARE_VALUE, 0, -1, 1]
+    for kind, word in words:
+        numbers += [KINDS.index(kind), token_entry(word), 1, token_entry(word), -1, RARE_VALUE, 0, -1, 1]
     return numbers
 
 
