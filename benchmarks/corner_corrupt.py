@@ -121,9 +121,10 @@ def corrupt(name: str, format: str, make: Make, easy: str, **options: Any) -> It
 
 
 def misread(written: str, encoding: str) -> Iterator[Corner]:
-    """Names and values in another encoding than the one that is given: no row can be read."""
+    """Names and values in another encoding than the one that is given: no row can be read, all are corrupt."""
     change = partial(in_language, "chinese")
-    return corners(f"{written} read as {encoding}", change, written, encoding=encoding, **PERMISSIVE)
+    found = corners(f"{written} read as {encoding}", change, written, encoding=encoding, **PERMISSIVE)
+    return (corner._replace(most=HALF) for corner in found)
 
 
 def empty(every: int, make: Make) -> Make:

@@ -385,7 +385,7 @@ TARGETS = (
     ),
     Target("Corners: time for a byte, against the easy case", "corners", bench_corners.slowest, " x", most=3),
     Target(
-        "Corners: the same, with half of the records corrupt",
+        "Corners: the same, with half of the records corrupt, or all",
         "corners",
         lambda results: bench_corners.slowest(results, HALF),
         " x",

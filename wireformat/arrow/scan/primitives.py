@@ -16,7 +16,7 @@ from ..jit.intrinsics import read_16, read_32, read_64
 from ..jit.same_bytes import same_bytes
 from .notes import TRANSCODE
 
-__all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode_flag", "unquote", "write_number"]
+__all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode_flag", "unquote", "write_decimal"]
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
@@ -129,24 +129,44 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
     return ~used, to - used
 
 
-@inner
-def write_number(text: Array, used: Int, value: Int, base: Int, signed: bool) -> Int:
-    """Write a number, base 10 or 16, or if not signed the one with the bits of an int64.
+_LARGEST = np.array([10**digits - 1 for digits in range(20)] + [2**64 - 1] * 12, np.uint64)
+"""The largest numbers of so many digits."""
 
-    Returns the new end of the used text.
-    """
+_PAIRS = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), np.uint8)
+
+
+@inner
+def write_decimal(text: Array, used: Int, value: Int, signed: bool) -> Int:
+    """Writes a number; if it is not signed, the one with the bits of an int64. Returns the new end of the used text."""
     left = np.uint64(value)
     if signed and value < 0:
         text[used] = MINUS
         used += 1
         left = ~left + np.uint64(1)
-    digits = 0
-    while digits == 0 or left > np.uint64(0):
-        digit = np.int64(left % np.uint64(base))
-        text[used + digits] = digit + (DIGIT_0 if digit < 10 else UPPER_A - 10)
-        left //= np.uint64(base)
+    digits = 1
+    for step in (16, 8, 4, 2, 1):
+        if left > _LARGEST[digits - 1 + step]:
+            digits += step
+    end = to = used + digits
+    while left > np.uint64(99):
+        pair = 2 * np.int64(left % np.uint64(100))
+        left //= np.uint64(100)
+        to -= 2
+        text[to], text[to + 1] = _PAIRS[pair], _PAIRS[pair + 1]
+    if left > np.uint64(9):
+        text[to - 2], text[to - 1] = _PAIRS[2 * np.int64(left)], _PAIRS[2 * np.int64(left) + 1]
+    else:
+        text[to - 1] = DIGIT_0 + np.int64(left)
+    return end
+
+
+@inner
+def write_hexadecimal(text: Array, used: Int, value: Int) -> Int:
+    """Writes a number that is not negative, in upper case. Returns the new end of the used text."""
+    digits = 1
+    while value >> 4 * digits:
         digits += 1
-    for offset in range(digits // 2):  # they were written from the last one on
-        front, back = used + offset, used + digits - 1 - offset
-        text[front], text[back] = text[back], text[front]
+    for index in range(digits):
+        digit = value >> 4 * (digits - 1 - index) & 0xF
+        text[used + index] = digit + (DIGIT_0 if digit < 10 else UPPER_A - 10)
     return used + digits

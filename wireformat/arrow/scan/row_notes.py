@@ -42,7 +42,7 @@ from .notes import (
     VALUE,
     ScanArrays,
 )
-from .primitives import read_32, write_number
+from .primitives import read_32, write_decimal, write_hexadecimal
 from .relations.entries import COLUMNS, UNDECIDED, UNWANTED, WANTED
 from .tokens import FALSE, TRUE
 
@@ -89,9 +89,9 @@ def note_detail(arrays: ScanArrays, row: Int, key: Int, start: Int, length: Int)
 
 @inner
 def note_number(arrays: ScanArrays, row: Int, key: Int, number: Int, signed: bool) -> None:
-    """Writes a number and adds it to the row's detail map; see `write_number`."""
+    """Writes a number and adds it to the row's detail map; see `write_decimal`."""
     begin = arrays.cursor[TEXT_USED]
-    end = write_number(arrays.text, begin, number, 10, signed)
+    end = write_decimal(arrays.text, begin, number, signed)
     arrays.cursor[TEXT_USED] = end
     note_detail(arrays, row, key, ~begin, end - begin)
 
@@ -108,9 +108,9 @@ def note_lsn(arrays: ScanArrays, row: Int, key: Int, at: Int) -> None:
     """Writes the LSN whose eight bytes are at `at`, as `0/CFE5C80`, and adds it to the row's detail map."""
     buffer, text = arrays.buffer, arrays.text
     begin = arrays.cursor[TEXT_USED]
-    end = write_number(text, begin, read_32(buffer, at), 16, False)
+    end = write_hexadecimal(text, begin, read_32(buffer, at))
     text[end] = SLASH
-    end = write_number(text, end + 1, read_32(buffer, at + 4), 16, False)
+    end = write_hexadecimal(text, end + 1, read_32(buffer, at + 4))
     arrays.cursor[TEXT_USED] = end
     note_detail(arrays, row, key, ~begin, end - begin)
 

@@ -23,7 +23,7 @@ from ...ascii import (
 )
 from ...jit.compiler import inner
 from ..loop import Scan
-from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, write_decimal
 from .bytes_values import write_bytes_value, write_uuid
 from .floats import write_float
 from .forms import (
@@ -86,7 +86,7 @@ def write_simple(data: Array, at: Int, size: Int, form: Int, text: Array, to: In
     number = read_16(data, at) if size == 2 else read_32(data, at) if size == 4 else read_64(data, at)
     if form == INTEGER_FORM and size < 8:
         number -= (number >> (8 * size - 1)) << (8 * size)  # signed
-    return write_number(text, to, number, 10, form == INTEGER_FORM)
+    return write_decimal(text, to, number, form == INTEGER_FORM)
 
 
 @inner
@@ -100,7 +100,7 @@ def write_other(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int
     if form == BYTEA_FORM or form == BITS_FORM or kind == CHAR_FORM:
         return write_bytes_value(data, at, size, form, text, to, utf8)
     if kind == OID_FORM:  # those of 8 bytes
-        return write_number(text, to, read_64(data, at), 10, False) if size == 8 else BAD
+        return write_decimal(text, to, read_64(data, at), False) if size == 8 else BAD
     return write_time_value(data, at, size, form, text, to, utf8)
 
 
@@ -153,9 +153,9 @@ def make_array_writer(write_element: Scan) -> Scan:
             for dimension in range(dimensions):
                 length, lower = _dimension(data, lengths, dimension)
                 text[to] = OPEN_BRACKET
-                to = write_number(text, to + 1, lower, 10, True)
+                to = write_decimal(text, to + 1, lower, True)
                 text[to] = COLON
-                to = write_number(text, to + 1, lower + length - 1, 10, True)
+                to = write_decimal(text, to + 1, lower + length - 1, True)
                 text[to] = CLOSE_BRACKET
                 to += 1
             text[to] = EQUALS

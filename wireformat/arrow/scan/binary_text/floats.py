@@ -13,7 +13,7 @@ from ...arrays import Array, Int
 from ...ascii import DIGIT_0, DOT, LOWER_E, MINUS, PLUS
 from ...jit.compiler import inner
 from ...jit.intrinsics import product
-from ..primitives import read_32, read_64, write_number
+from ..primitives import read_32, read_64, write_decimal
 from .forms import SIZE_OF_FORM
 from .outcomes import BAD, write_word
 
@@ -116,7 +116,7 @@ def write_float(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int
         digits //= 10
         power += 1
     start = to + 1  # most floats have few digits before the point: these are moved, the others stay
-    end = write_number(text, start, digits, 10, False)
+    end = write_decimal(text, start, digits, False)
     count = end - start
     exponent = count - 1 + power
     if exponent < -4 or exponent >= plain:
@@ -132,7 +132,7 @@ def write_float(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int
         if exponent < 10:
             text[end] = DIGIT_0
             end += 1
-        return write_number(text, end, exponent, 10, False)
+        return write_decimal(text, end, exponent, False)
     shift = max(1 - power - count, 0)  # zeros before the digits: one of them is before the point
     if shift > 0:
         for digit in range(end - 1, start - 1, -1):

@@ -9,7 +9,7 @@ from ....times import DAYS_TO_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SPACE
 from ...jit.compiler import inner
-from ..primitives import read_32, read_64, write_number
+from ..primitives import read_32, read_64, write_decimal
 from .forms import DATE_FORM, INTERVAL_FORM, SIZE_OF_FORM, TIME_FORM, TIMESTAMPTZ_FORM, TIMETZ_FORM
 from .outcomes import BAD, write_word
 
@@ -62,7 +62,7 @@ def _write_padded(text: Array, to: Int, number: Int, width: Int) -> Int:
         if number < least:
             text[to] = DIGIT_0
             to += 1
-    return write_number(text, to, number, 10, False)
+    return write_decimal(text, to, number, False)
 
 
 @inner
@@ -165,7 +165,7 @@ def _write_interval(data: Array, at: Int, text: Array, to: Int) -> Int:
         if is_after_negative and number > 0:
             text[to] = PLUS
             to += 1
-        to = write_number(text, to, number, 10, True)
+        to = write_decimal(text, to, number, True)
         to = write_word(text, to, _YEAR if part == 0 else _MONTH if part == 1 else _DAY)
         if number != 1:
             text[to] = ord("s")

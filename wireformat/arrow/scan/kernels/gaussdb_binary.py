@@ -70,7 +70,7 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_decimal
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
 from ..relations.recognise import find_relation, learn, note_complete, note_pattern
 from ..row_notes import note_detail, note_lsn, note_number
@@ -137,7 +137,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
                 begin = used
                 for offset in range(len(OID_PREFIX)):
                     text[used + offset] = OID_PREFIX[offset]
-                used = write_number(text, used + len(OID_PREFIX), oid, 10, False)
+                used = write_decimal(text, used + len(OID_PREFIX), oid, False)
                 type_start, type_length = ~begin, used - begin
             at += 4
             note_pattern(arrays, cell - first, pattern, at)

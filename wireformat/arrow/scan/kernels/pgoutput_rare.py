@@ -51,7 +51,7 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import read_32, read_64, write_number
+from ..primitives import read_32, read_64, write_decimal
 from ..rare_records import make_rare_walk
 from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
@@ -200,7 +200,7 @@ def read_type(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_xid: bool) -
     rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row] = name, end - name
     begin = cursor[TEXT_USED]
     text[begin] = OPEN_BRACKET
-    used = write_number(text, begin + 1, read_32(buffer, number), 10, False)
+    used = write_decimal(text, begin + 1, read_32(buffer, number), False)
     text[used] = CLOSE_BRACKET
     cursor[TEXT_USED] = used + 1
     note_detail(arrays, row, TYPE_OIDS_KEY, ~begin, used + 1 - begin)

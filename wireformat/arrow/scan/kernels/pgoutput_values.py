@@ -19,7 +19,7 @@ from ..binary_text.forms import (
 )
 from ..dictionary import COMMIT_TIME_KEY, token_entry
 from ..notes import BINARY_LENGTH, TEXT_USED, TIME_KNOWN, TIME_TEXT, ScanArrays
-from ..primitives import read_16, read_32, read_64, write_number
+from ..primitives import read_16, read_32, read_64, write_decimal
 from ..row_notes import note_detail
 from ..tokens import BOOLEANS
 
@@ -108,11 +108,11 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form:
     elif size == 8:
         number = read_64(buffer, at)
     if form == OID_FORM:
-        return ~used, write_number(text, used, number, 10, False) - used
+        return ~used, write_decimal(text, used, number, False) - used
     if size == 2 or size == 4:
         number -= (number >> (8 * size - 1)) << (8 * size)  # signed
     if form == INTEGER_FORM:
-        return ~used, write_number(text, used, number, 10, True) - used
+        return ~used, write_decimal(text, used, number, True) - used
     if form == DATE_FORM:
         if number < FIRST_DAY or number > LAST_DAY:
             return at, BINARY_LENGTH - size
