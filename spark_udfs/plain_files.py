@@ -32,35 +32,36 @@ def parquet_files(df: DataFrame, names: Collection[str]) -> list[Path] | None:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     try:
-        if not _is_plain(df, names):
-            return None
-        files = [urlsplit(file) for file in df.inputFiles()]
+        read = _plain_read(df, names)
+        files = [] if read is None else [urlsplit(str(file)) for file in read.location().inputFiles()]
     except Py4JError:  # what is looked at is no public interface of Spark
         return None
-    if any(file.scheme != "file" or file.netloc for file in files):
-        return None
+    if not files or any(file.scheme != "file" or file.netloc for file in files) or len({*files}) < len(files):
+        return None  # a file may be read twice
     return [Path(unquote(file.path)) for file in files]
 
 
-def _is_plain(df: DataFrame, names: Collection[str]) -> bool:
+def _plain_read(df: DataFrame, names: Collection[str]) -> Any:
+    """Returns the relation that a DataFrame does nothing but read, or None."""
     plan = df._jdf.queryExecution().optimizedPlan()
     while _class(plan) == _PROJECT:
         if {_class(column) for column in _items(plan.projectList())} - {_ATTRIBUTE}:
-            return False
+            return None
         plan = plan.child()
     if _class(plan) != _READ or _class(read := plan.relation()) != _OF_FILES:
-        return False
+        return None
     folders = {name.lower() for name in read.partitionSchema().fieldNames()}
     conf = df.sparkSession.conf
     ignores = any(
         read.options().contains(name) or conf.get(f"spark.sql.files.{name}", "false") != "false" for name in _IGNORING
     )
-    return (
+    is_plain = (
         (_class(read.fileFormat()), _class(read.location())) == (_PARQUET, _LISTED)
         and read.bucketSpec().isEmpty()
         and folders.isdisjoint(name.lower() for name in names)
         and not ignores
     )
+    return read if is_plain else None
 
 
 def _class(thing: Any) -> str:

@@ -152,6 +152,15 @@ def test_null_positions(spark: SparkSession, tmp_path: Path) -> None:
         capture.tables()
 
 
+def test_a_file_that_is_read_twice(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write(FILES, tmp_path / "files")
+    df = spark.read.parquet(folder, f"{folder}/0001.parquet")
+    assert df.count() > len(ROWS)
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    with pytest.raises(Exception, match="two messages at offset"):
+        capture.tables()
+
+
 def test_equal_positions(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.concat_tables([ROWS.slice(0, 5), ROWS.slice(4)])
     capture = spark_udfs.capture(
