@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -38,27 +39,47 @@ def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) 
 
     Raises LimitExceeded for a row that does not fit in a batch.
     """
-    texts = [name for name in _WITH_TEXTS if name in schema.names]
+    wanted = frozenset(schema.names)
+    texts = [name for name in _WITH_TEXTS if name in wanted]
+    batches: list[pa.RecordBatch] = []
     rows: list[Row] = []
     size = 0
-    for item in located:
-        for row in event_rows(item.event, heartbeat_factor):
-            most_bytes = _BYTES_PER_CHARACTER * sum(
-                len(text) for name in texts for text in chain(*_texts(row.get(name)))
-            )
+    for message, record, event in located:
+        for row in event_rows(event, heartbeat_factor, wanted):
+            most_bytes = 0
+            for name in texts:
+                if (value := row.get(name)) is not None:
+                    most_bytes += _BYTES_PER_CHARACTER * _characters(value)
             if most_bytes > COLUMN_BYTES:
-                _check_row(row, texts, item)
-            if rows and size + most_bytes > BATCH_TEXT_BYTES:
-                yield _batch(rows, schema)
-                rows, size = [], 0
-            rows.append({**row, "message": item.message, "record": item.record})
+                _check_row(row, texts, message, record)
+            if (rows or batches) and size + most_bytes > BATCH_TEXT_BYTES:
+                yield _joined([*batches, _batch(rows, schema)])
+                batches, rows, size = [], [], 0
+            row["message"], row["record"] = message, record
+            rows.append(row)
             size += most_bytes
-    yield _batch(rows, schema)
+            if len(rows) == ROWS_AT_ONCE:
+                batches.append(_batch(rows, schema))
+                rows = []
+    yield _joined([*batches, _batch(rows, schema)])
 
+
+ROWS_AT_ONCE = 1024
+"""So many rows are made at once of Python objects: with more of them, Python's search for garbage takes most of the
+time."""
 
 _WITH_TEXTS = ("new", "old", "unchanged", "types", "detail", "error", "raw")
 _BYTES_PER_CHARACTER = 4
 """The most bytes of a character in UTF-8."""
+
+
+def _characters(value: Any) -> int:
+    """Returns how many characters or bytes a cell has."""
+    if not isinstance(value, list):
+        return len(value)
+    if value and isinstance(value[0], tuple):
+        return sum([len(key) + len(text) if text else len(key) for key, text in value])
+    return sum(map(len, value))
 
 
 def _texts(value: Any) -> Iterator[Iterable[Any]]:
@@ -72,11 +93,11 @@ def _texts(value: Any) -> Iterator[Iterable[Any]]:
         yield value
 
 
-def _check_row(row: Row, names: Sequence[str], item: Located) -> None:
+def _check_row(row: Row, names: Sequence[str], message: int, record: int) -> None:
     for name in names:
         for texts in _texts(row.get(name)):
             size = sum(len(text.encode() if isinstance(text, str) else text) for text in texts)
-            check_column(size, item.message, item.record)
+            check_column(size, message, record)
 
 
 def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
@@ -85,33 +106,78 @@ def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = zip(*(batch.columns for batch in batches), strict=True)
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(arrays) for arrays in columns], schema=batches[0].schema)
+
+
 def row_count(located: Sequence[Located]) -> int:
     """Returns how many rows these events become."""
     return sum(len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1 for item in located)
 
 
-def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
-    """Yields the columns that an event fills; all others are null. A TRUNCATE has one row for each of its tables."""
-    row: Row = {"kind": event.kind, "detail": _detail(event)}
-    row |= {name: signed(number) for name in NUMBER_COLUMNS if (number := getattr(event, name, None)) is not None}
-    row["commit_time"] = table_time(parse_commit_time(getattr(event, "commit_time", None) or ""))
-    if isinstance(event, Truncate) and event.tables:
-        for index, (schema, table) in enumerate(event.tables):
-            yield {**row, "table_schema": schema, "table_name": table, "detail": _detail(event.of_tables([index]))}
-        return
-    if isinstance(event, (RowChange, Relation)):
-        row |= {"table_schema": event.table_schema, "table_name": event.table_name}
+def event_rows(event: Event, heartbeat_factor: int, wanted: Collection[str]) -> Iterator[Row]:
+    """Yields the columns that an event fills; all others are null. A TRUNCATE has one row for each of its tables.
+
+    wanted   the columns asked for; others may be left out
+    """
+    row: Row = {"kind": event.kind}
+    names, numbers_of = _numbers(type(event))
+    for name, number in zip(names, numbers_of(event), strict=True):
+        if number is not None:
+            row[name] = signed(number)
+    if time := getattr(event, "commit_time", None):
+        row["commit_time"] = _commit_time(time)
+    if "detail" in wanted:
+        row["detail"] = _detail(event)
     if isinstance(event, RowChange):
-        row |= {"new": _map(event.new), "old": _map(event.old), **_columns(event)}
+        row["table_schema"], row["table_name"] = event.table_schema, event.table_name
+        if not _OF_IMAGES.isdisjoint(wanted):
+            row |= {"new": _map(event.new), "old": _map(event.old), **_columns(event)}
+    elif isinstance(event, Truncate) and event.tables:
+        details = row.pop("detail", None)
+        relation_ids = event.relation_ids or (None,) * len(event.tables)
+        for (schema, table), relation_id in zip(event.tables, relation_ids, strict=True):
+            named = {**row, "table_schema": schema, "table_name": table}
+            if details is not None:
+                named["detail"] = [*details, *_relation_detail(relation_id)]
+            yield named
+        return
+    elif isinstance(event, Relation):
+        row["table_schema"], row["table_name"] = event.table_schema, event.table_name
     elif isinstance(event, Type):
-        row |= {"table_schema": event.namespace, "table_name": event.name}
+        row["table_schema"], row["table_name"] = event.namespace, event.name
     elif isinstance(event, Heartbeat):
         row["commit_time"] = table_time(heartbeat_micros(event.time, heartbeat_factor))
     elif isinstance(event, Unknown):
         row["raw"] = event.raw
     elif isinstance(event, Corrupt):
-        row |= {"error": event.error, "raw": event.raw}
+        row["error"], row["raw"] = event.error, event.raw
     yield row
+
+
+_OF_IMAGES = frozenset(("new", "old", "unchanged", "types"))
+
+
+@cache
+def _numbers(kind: type[Event]) -> tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]:
+    """Returns which columns of numbers a kind of event fills, and a function that returns the numbers."""
+    names = tuple(name for name in NUMBER_COLUMNS if name in kind.__dataclass_fields__)
+    return names, _getter(names)
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Event], tuple[Any, ...]]:
+    """Returns a function that returns some fields of an event."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda event: tuple(getattr(event, name) for name in names)
+
+
+@lru_cache(maxsize=256)
+def _commit_time(text: str) -> int | None:
+    return table_time(parse_commit_time(text))
 
 
 def _flag(value: bool) -> str:
@@ -125,35 +191,57 @@ _DETAIL_TEXTS: dict[str, Callable[[Any], str]] = {
 }
 """Functions that write the values of `detail` as texts, for values that are not texts or plain numbers."""
 
+Detail = list[tuple[str, str]]
 
-def _detail(event: Event) -> list[tuple[str, str]] | None:
-    values = _detail_values(event)
+
+@cache
+def _detail_fields(
+    kind: type[Event],
+) -> tuple[tuple[tuple[str, Callable[[Any], str]], ...], Callable[[Event], tuple[Any, ...]]]:
+    """Returns the keys of `detail` that are fields of a kind of event, in their order, each with the function that
+    writes its values; and a function that returns the values."""
+    keys = tuple(key for key in DETAIL_KEYS if key in kind.__dataclass_fields__)
+    return tuple((key, _DETAIL_TEXTS.get(key, str)) for key in keys), _getter(keys)
+
+
+def _detail(event: Event) -> Detail | None:
+    """Returns the texts of `detail`; of a TRUNCATE those that all its tables have."""
+    if isinstance(event, Corrupt):
+        return None
+    values: dict[str, Any]
+    if isinstance(event, RowChange):
+        if not event.binary and event.old_kind is None:
+            return _relation_detail(event.relation_id) or None
+        values = {"old": event.old_kind, "binary": event.binary or None, "relation_id": event.relation_id}
+    elif isinstance(event, Type):
+        values = {"type_oids": (event.type_oid,)}
+    elif isinstance(event, Message) and isinstance(event.content, bytes):
+        values = {name: getattr(event, name) for name in event.__dataclass_fields__}
+        values |= {"content": f"\\x{event.content.hex()}", "binary": ("content",)}
+    else:
+        keys, values_of = _detail_fields(type(event))
+        return [
+            (key, write(value)) for (key, write), value in zip(keys, values_of(event), strict=True) if value is not None
+        ] or None
     texts = [(key, _DETAIL_TEXTS.get(key, str)(values[key])) for key in DETAIL_KEYS if values.get(key) is not None]
     return texts or None
 
 
-def _detail_values(event: Event) -> dict[str, Any]:
-    """Returns the values of `detail`, by key; other keys are ignored."""
-    if isinstance(event, RowChange):
-        return {"old": event.old_kind, "binary": event.binary or None, "relation_id": event.relation_id}
-    if isinstance(event, Corrupt):
-        return {}
-    values = {name: getattr(event, name) for name in event.__dataclass_fields__}
-    if isinstance(event, Type):
-        values["type_oids"] = (event.type_oid,)
-    elif isinstance(event, Truncate) and event.relation_ids:
-        values["relation_id"] = event.relation_ids[0]
-    elif isinstance(event, Message) and isinstance(event.content, bytes):
-        values |= {"content": f"\\x{event.content.hex()}", "binary": ("content",)}
-    return values
+def _relation_detail(relation_id: int | None) -> Detail:
+    return [] if relation_id is None else [("relation_id", str(relation_id))]
+
+
+def _is_whole(image: TupleData) -> bool:
+    """Whether all cells were sent."""
+    return Unchanged not in map(type, image.values)
 
 
 def _map(image: TupleData | None) -> list[tuple[str, str | None]] | None:
     """Returns the names and values of the cells that were sent."""
     if image is None:
         return None
-    cells = zip(image.names, image.values, strict=True)
-    return [(name, value) for name, value in cells if not isinstance(value, Unchanged)]
+    cells: Any = zip(image.names, image.values, strict=True)
+    return [*cells] if _is_whole(image) else [cell for cell in cells if not isinstance(cell[1], Unchanged)]
 
 
 def _columns(event: RowChange) -> Row:
@@ -161,9 +249,12 @@ def _columns(event: RowChange) -> Row:
     image = event.old if event.new is None else event.new
     if image is None:
         return {}
-    sent = [type for type, value in zip(image.types, image.values, strict=True) if not isinstance(value, Unchanged)]
+    has_types = not image.types or not image.types[0].startswith(LITERAL_TYPES)
+    if _is_whole(image):
+        return {"types": [*image.types] if has_types else None}
+    types = zip(image.types, image.values, strict=True)
     cells = zip(image.names, image.values, strict=True)
     return {
-        "types": None if image.types and image.types[0].startswith(LITERAL_TYPES) else sent,
-        "unchanged": [name for name, value in cells if isinstance(value, Unchanged)] or None,
+        "types": [type for type, value in types if not isinstance(value, Unchanged)] if has_types else None,
+        "unchanged": [name for name, value in cells if isinstance(value, Unchanged)],
     }
