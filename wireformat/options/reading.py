@@ -6,6 +6,7 @@ import codecs
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..errors import OptionError
 from ..identifiers import split_pattern, split_table
@@ -139,7 +140,13 @@ class ReadOptions:
         """Whether the filters keep the rows of a table, given as schema and name."""
         if self.tables is None:
             return True
-        return any(schema in (None, table[0]) and name in (None, table[1]) for schema, name in self.tables)
+        schema, name = table
+        return not self._patterns.isdisjoint(((schema, name), (schema, None), (None, name), (None, None)))
+
+    @cached_property
+    def _patterns(self) -> frozenset[tuple[str | None, str | None]]:
+        """The patterns of `tables`."""
+        return frozenset(self.tables or ())
 
 
 _SHIFTS = r"\u0041 +AEE- ~{!!~} =41 %41" + "\x1b$B!!\x1b(B \x1b$)A\x0e!!\x0f.xn--mnchen-3ya"

@@ -143,3 +143,27 @@ def test_filters_are_a_choice_of_events(events: list[wf.RowChange], data: st.Dat
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if quote_identifier(name) != name else name
+
+
+@each_engine
+def test_many_patterns(engine: str) -> None:
+    """Names with and without a *, of several lengths: each table is kept that one of the patterns names."""
+    names = ["a", "b", "é", "ab", "ba", "abc", "表", "*"]
+    tables = [(schema, table) for schema in names for table in names]
+    messages = [message(BEGIN, *[insert(*table) for table in tables], *[insert(*table) for table in tables], COMMIT)]
+    listed = [".".join(map(quote_identifier, table)) for table in tables]
+    for step in range(1, 12):
+        for stars in ([], ["*.ab"], ["ba.*", "*.b", "*.a"]):
+            patterns = [*listed[step % 3 :: step], *stars, *listed[step::step]]
+            options = wf.ReadOptions.check(tables=patterns)
+            kept = [table for table in tables if options.keeps_table(table)]
+            chosen = {*tables[step % 3 :: step], *tables[step::step]}
+            expected = [
+                (schema, table)
+                for schema, table in tables
+                if (schema, table) in chosen or any(star in (f"*.{table}", f"{schema}.*") for star in stars)
+            ]
+            assert kept == expected
+            events = read(messages, engine, tables=patterns, kinds=["INSERT"])
+            found = [(event.table_schema, event.table_name) for event in events if isinstance(event, wf.RowChange)]
+            assert found == expected * 2
