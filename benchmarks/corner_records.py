@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
@@ -214,6 +215,29 @@ def truncated(row: int) -> Iterator[wf.Event]:
     yield wf.Truncate(tables=(("public", "orders_0"),), relation_ids=(FIRST_OID,))
 
 
+def ddl(row: int) -> Iterator[wf.Event]:
+    """A statement, and before it the words that the server sends for it."""
+    words = f'{{"fmt": "CREATE TABLE %{{identity}}D", "identity": "orders_{row}"}}'
+    sql = f"CREATE TABLE orders_{row} (id integer, note text)"
+    facts: dict[str, Any] = {"prefix": "deparse", "lsn": row + 1, "relid": FIRST_OID + row, "cmdtype": "S"}
+    yield wf.Ddl(content=words, sql=sql, owner="app", **facts)
+
+
+def ddl_object(row: int) -> Iterator[wf.Event]:
+    """A statement alone."""
+    yield wf.Ddl(sql=f'CREATE TABLE "orders_{row}" (id integer, note text)')
+
+
+def ddl_template(row: int) -> Iterator[wf.Event]:
+    """A statement as a template."""
+    columns = [
+        {"fmt": "%{name}I %{type}T", "name": name, "type": {"typename": "text", "typarray": False}} for name in NAMES
+    ]
+    identity = {"objname": f"orders_{row}", "schemaname": "public"}
+    template = {"fmt": "CREATE TABLE %{identity}D (%{columns:, }s)", "identity": identity, "columns": columns[:2]}
+    yield wf.Ddl(content=json.dumps(template))
+
+
 def partly_sent(row: int) -> Iterator[wf.Event]:
     """An update; the note was not sent, except in one row of ten."""
     sent = list[Any](values(row))
@@ -380,6 +404,11 @@ RECORDS: tuple[Corner, ...] = (
     *(
         Corner(f"{format}: TRUNCATE alone", format, lines(truncated, format), TD, per_row=True)
         for format in (POSTGRES_TEXT, SERIAL_JSON, SERIAL_TEXT)
+    ),
+    *(
+        Corner(f"{format}: DDL, {name}", format, lines(change, format), TD, per_row=True)
+        for format in (SERIAL_JSON, SERIAL_TEXT)
+        for name, change in (("lines", ddl), ("objects", ddl_object), ("templates", ddl_template))
     ),
     Corner(f"{PGOUTPUT}: values not sent in most rows", PGOUTPUT, postgres(partly_sent), P),
     Corner(f"{PGOUTPUT}: 1 % corrupt, PERMISSIVE", PGOUTPUT, cut_rows(100), P, PERMISSIVE),

@@ -21,6 +21,7 @@ _KERNELS = "wireformat.arrow.scan.kernels"
 _BINARY_TEXT = "wireformat.arrow.scan.binary_text"
 _FAULTS = "wireformat.arrow.scan.faults"
 _LINES = "wireformat.grammar.lines"
+_DDL = "wireformat.grammar.ddl_lines"
 
 _SERIAL_SIGNATURES = ("begin", "commit", "bare commit", "abort or prepare", "truncate")
 _NEVER = ("change records only", "no messages, blocks or relations")
@@ -105,7 +106,8 @@ ROWS: dict[str, FormatRow] = {
                 f"{_KERNELS}.json_changes:scan_mppdb_json",
                 quoted=True,
                 lines=f"{_LINES}:MPPDB",
-                rare=f"{_KERNELS}.rare_lines:walk_rare_lines",
+                ddl=f"{_DDL}:MPPDB_DDL",
+                rare=f"{_KERNELS}.ddl.lines:walk_serial_lines",
                 faults=f"{_FAULTS}.row_texts:find_json_faults",
             ),
         ),
@@ -123,7 +125,8 @@ ROWS: dict[str, FormatRow] = {
                 f"{_KERNELS}.text_changes:scan_opengauss_text",
                 quoted=True,
                 lines=f"{_LINES}:TEST_DECODING",
-                rare=f"{_KERNELS}.rare_lines:walk_rare_lines",
+                ddl=f"{_DDL}:MESSAGE_DDL",
+                rare=f"{_KERNELS}.ddl.lines:walk_serial_lines",
                 faults=f"{_FAULTS}.row_texts:find_quoted_faults",
             ),
         ),
@@ -144,7 +147,8 @@ ROWS: dict[str, FormatRow] = {
                 f"{_KERNELS}.sql_statements:scan_sql_decoding",
                 quoted=True,
                 lines=f"{_LINES}:SQL",
-                rare=f"{_KERNELS}.rare_lines:walk_rare_lines",
+                ddl=f"{_DDL}:MESSAGE_DDL",
+                rare=f"{_KERNELS}.ddl.lines:walk_serial_lines",
             ),
         ),
         FormatRow(

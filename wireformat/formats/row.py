@@ -31,6 +31,7 @@ class Scan(NamedTuple):
     quoted     of a text style: whether the names of tables are quoted
     lines      of a text style: the lines around transactions that the scan reads, as "module:name"
     messages   of a text style: whether it has logical messages, as test_decoding writes them
+    ddl        of a text style: the line of DDL, as "module:name", if the walk over rare records reads DDL
     prepare    where records need earlier ones: a class as "module:name"; see Preparation in arrow/scan/registry.py
     """
 
@@ -38,6 +39,7 @@ class Scan(NamedTuple):
     quoted: bool = False
     lines: str | None = None
     messages: bool = False
+    ddl: str | None = None
     prepare: str | None = None
     rare: str | None = None
     binary: str | None = None

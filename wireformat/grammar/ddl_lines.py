@@ -63,7 +63,7 @@ MESSAGE_DDL = DdlLine(
     b" content: ",
     b"\ndecode to : ",
 )
-_OWNER, _OWNER_END = b", [owner ", b"]"
+OWNER, OWNER_END = b", [owner ", b"]"
 
 OBJECTS = {b'{"TDDL"': "sql", b'{"JDDL"': "content"}
 """How GaussDB's objects begin, and the field that they hold."""
@@ -83,17 +83,17 @@ def read_ddl_line(cursor: Cursor, line: DdlLine, lsn: int | None) -> Ddl:
         sql = end + len(line.sql)
         cursor.at = end
         cursor.skip(line.sql)
-        owner = data.rfind(_OWNER, sql, stop)
+        owner = data.rfind(OWNER, sql, stop)
         name = end = stop
-        if owner >= 0 and data.endswith(_OWNER_END, owner, stop):
-            name, end, stop = owner + len(_OWNER), stop - len(_OWNER_END), owner
+        if owner >= 0 and data.endswith(OWNER_END, owner, stop):
+            name, end, stop = owner + len(OWNER), stop - len(OWNER_END), owner
         fields["sql"] = cursor.text(data[sql:stop], sql, "sql")
         if stop < name:
             cursor.at = stop
-            cursor.skip(_OWNER)
+            cursor.skip(OWNER)
             fields["owner"] = cursor.text(data[name:end], name, "owner")
             cursor.at = end
-            cursor.skip(_OWNER_END)
+            cursor.skip(OWNER_END)
     return Ddl(**fields)
 
 
@@ -143,7 +143,7 @@ def write_ddl_line(event: Ddl, line: DdlLine, encoding: str) -> bytes:
     if event.sql is not None:
         written += line.sql + encoded(event.sql, "sql", encoding)
     if event.owner is not None:
-        written += _OWNER + encoded(event.owner, "owner", encoding) + _OWNER_END
+        written += OWNER + encoded(event.owner, "owner", encoding) + OWNER_END
     return written
 
 

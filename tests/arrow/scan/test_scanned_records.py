@@ -17,6 +17,59 @@ from ...handmade import u32, u64
 
 SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding", "test-decoding")
 
+GAUSSDB_SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
+
+
+ODD_VALUES = (
+    *(b"", b"01", b"-", b"+1", b"1.", b".5", b"1e", b"1e+", b"1E-5", b"-0", b"0x1", b"NaN", b"Infinity", b"-Infinity"),
+    *(
+        b"truE",
+        b"True",
+        b"nulls",
+        b"[1,]",
+        b"[,1]",
+        b"[1 2]",
+        b"[}",
+        b"{]",
+        b"[",
+        b'"',
+        b'"\\',
+        b'"\\"',
+        b"'a'",
+        b"\xff",
+    ),
+    *(b'"\\q"', b'"\\u12"', b'"\\u12G4"', b'"\\ud800"', b'"a\tb"', b'"a\0b"', b'"\xff"', b"\x0b1", b"\xa01"),
+)
+
+
+def ddl_line(format: str, content: bytes, after: bytes = b"", prefix: bytes = b"p", size: int | None = None) -> bytes:
+    """One of openGauss's lines of DDL."""
+    length = str(len(content) + 1 if size is None else size).encode()
+    if format == "mppdb-json":
+        return b"prefix: %s, lsn: 21, relid 3, cmdtype: w, size: %s, content: %s%s" % (prefix, length, content, after)
+    after = after.replace(b"decode to:", b"decode to :")
+    return b"message: prefix %s, relid 3, cmdtype: w, sz: %s content: %s%s" % (prefix, length, content, after)
+
+
+def ddl_records(format: str) -> list[bytes]:
+    """Records of DDL that the scan reads."""
+    statement = b"\ndecode to: CREATE TABLE a (b text)"
+    return [
+        ddl_line(format, b"words"),
+        ddl_line(format, b"words", statement),
+        ddl_line(format, b"words, with [brackets]", statement + b", [owner me]"),
+        ddl_line(format, b"", b"\ndecode to: , [owner ]", prefix=b""),
+        ddl_line(format, b"a\ndecode to: b", b"\ndecode to: c, [owner d], [owner e]]"),
+        ddl_line(format, "Käufer".encode(), "\ndecode to: Käufer, [owner ü]".encode()),
+        b'{"TDDL": "DROP TABLE a"}',
+        b'{"TDDL": ""}',
+        b'{"JDDL": {}}',
+        b'{"JDDL": {"fmt": "DROP TABLE a", "b": [1, -2.5e+7, 0, true, false, null, [], {"c": {}}]} \t} \n',
+        b'{"JDDL": { "it\'s": "\\"\\\\\\/\\b\\u00E4" , "b" :[ "K\xc3\xa4ufer" , {} ] }}',
+        '{"TDDL": "COMMENT ON TABLE \\"Käufer\\" IS \'it\'\'s \\u0007\\\\ \\n\'" \n}'.encode(),
+    ]
+
+
 SCANNED: dict[str, tuple[str, list[bytes]]] = {
     "heartbeats in batches": ("gaussdb-binary", [handmade.message(handmade.HEARTBEAT, handmade.INSERT)]),
     "bare heartbeats": ("gaussdb-binary", [handmade.HEARTBEAT + handmade.END]),
@@ -42,6 +95,7 @@ SCANNED: dict[str, tuple[str, list[bytes]]] = {
         )
         for format in SERIAL
     },
+    **{f"DDL of {format}": (format, ddl_records(format)) for format in GAUSSDB_SERIAL},
     "logical messages": ("pgoutput", [hand.ALL[name][0] for name in hand.ALL if name.startswith("message")]),
 }
 
@@ -162,6 +216,74 @@ def test_truncates_that_are_odd(format: str, mode: str) -> None:
     ]
     agree([messages[0], *odd, messages[0]], format=format, mode=mode)
     agree([messages[0], *odd, *messages], format=format, mode=mode, encoding="gbk", tables=["a.b", "*.orders"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("format", GAUSSDB_SERIAL)
+def test_ddl_that_is_odd(format: str, mode: str) -> None:
+    good = ddl_records(format)
+    for message in good:
+        damaged = [*(message[:stop] for stop in range(1, len(message))), message + b" ", message + b"}"]
+        agree([message, *damaged, message], format=format, mode=mode)
+    line = good[2]
+    odd = [
+        *(
+            ddl_line(format, b"words", b"\ndecode to: a", size=size)
+            for size in (0, 1, 5, 7, 99, 10**17, 10**19, 10**30)
+        ),
+        ddl_line(format, b"words", b"\ndecode to: a, [owner b"),
+        ddl_line(format, b"words", b"\ndecode to: ]"),
+        ddl_line(format, b"words", prefix=b"a, b"),
+        ddl_line(format, b"words", prefix=b"a, relid x"),
+        *(line.replace(b"relid 3", b"relid " + number) for number in (b"03", b"", b"-1", b"4294967295", b"4294967296")),
+        line.replace(b"lsn: 21", b"lsn: 18446744073709551615"),
+        line.replace(b"lsn: 21", b"lsn: 18446744073709551616"),
+        line.replace(b"relid", b"RELID"),
+        line.upper(),
+        line.replace(b"cmdtype: w", b"cmdtype: "),
+        ddl_line(format, b"\xff", b"\ndecode to: \xff"),
+        b'{"TDDL":"DROP TABLE a"}',
+        b'{"TDDL" : "DROP TABLE a"}',
+        b'{"TDDL":  "DROP TABLE a"}',
+        b'{"tddl": "DROP TABLE a"}',
+        b'{"TDDL": "a\tb"}',
+        b'{"TDDL": "a\\tb\\/\\u00e4"}',
+        b'{"TDDL": "\xff"}',
+        b'{"TDDL": "a\\q"}',
+        b'{"TDDL": "a", "b": 1}',
+        b'{"JDDL":{}}',
+        b'{"jddl": {}}',
+        b'{"JDDL": []}',
+        b'{"JDDL": {}, "a": 1}',
+        b'{"JDDL": {"a": %s}}' % (b"[" * 70 + b"]" * 70),
+        *(b'{"JDDL": {"a": %s}}' % value for value in ODD_VALUES),
+        *(
+            b'{"JDDL": {%s}}' % pairs
+            for pairs in (b'"a"', b'"a":1,', b',"a":1', b'"a" 1', b"1:1", b'"a":1 "b":2', b"]")
+        ),
+        b"message: transactional: 1 prefix: p, sz: 1 content:a",
+        b'{"T',
+        b'{"',
+        b"prefix: p",
+        b"message: prefix p",
+    ]
+    for message in odd:
+        agree([good[0], message, good[1]], format=format, mode=mode)
+    agree([good[0], *odd, *good], format=format, mode=mode, encoding="gbk")
+    agree([good[0], *odd, *good], format=format, mode=mode, encoding_errors="replace")
+    agree([good[0], *odd, *good], format=format, mode=mode, kinds=["BEGIN"])
+    agree([good[0], *odd, *good], format=format, mode=mode, kinds=["DDL"], tables=["a.b"])
+
+
+@pytest.mark.parametrize("format", GAUSSDB_SERIAL)
+def test_ddl_in_gbk(format: str) -> None:
+    sql = "COMMENT ON TABLE 表誠 IS '誠'"  # its second byte is that of a backslash
+    line = ddl_line(
+        format, "表誠".encode("gbk"), f"\ndecode to: {sql}, [owner 誠]".encode("gbk"), prefix="誠".encode("gbk")
+    )
+    messages = [line, b'{"TDDL": "' + sql.encode("gbk") + b'"}', line]
+    for mode in MODES:
+        agree(messages, format=format, mode=mode, encoding="gbk")
 
 
 def test_logical_messages_in_blocks() -> None:

@@ -42,7 +42,7 @@ LEFT_TO_THE_DECLARATION = [
     b"delete from s.t where id = 1;insert into s.t values ;",
     b'delete from s.t where id = 1;insert into "s".t values (1);',
     b"table s.t, s.u: TRUNCATE: (no-flags)",
-    b'{"TDDL": "DROP TABLE a"}',
+    b'{"TDDL":"DROP TABLE a"}',
     b"insert into s.t values (%s);" % b", ".join([b"1"] * 1601),
     b"insert into s.t values ();",
     b"insert into s.t values (1",

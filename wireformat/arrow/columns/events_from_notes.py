@@ -16,6 +16,7 @@ from ...events import (
     Commit,
     CommitPrepared,
     Corrupt,
+    Ddl,
     Event,
     Heartbeat,
     Message,
@@ -78,7 +79,7 @@ _OTHERS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
         *(Begin, Commit, Abort, Prepare, CommitPrepared, RollbackPrepared, Message, Heartbeat, Relation),
-        *(Origin, Type, Truncate),
+        *(Origin, Type, Truncate, Ddl),
         *(StreamStart, StreamStop, StreamChange, StreamAbort, StreamCommit, StreamPrepare),
     )
 }
@@ -98,6 +99,7 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "wal_flushed": int,
     "time": int,
     "size": int,
+    "relid": int,
     **dict.fromkeys(("reply", "transactional", "restart_identity", "cascade"), "true".__eq__),
     **dict.fromkeys(LISTS, read_list),
 }

@@ -26,9 +26,9 @@ BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT")
 )
 UNKNOWN, CORRUPT = KINDS.index("UNKNOWN"), KINDS.index("CORRUPT")
-PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND, TYPE_KIND, ORIGIN_KIND, TRUNCATE = (
+PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND, TYPE_KIND, ORIGIN_KIND, TRUNCATE, DDL_KIND = (
     KINDS.index(name)
-    for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION", "TYPE", "ORIGIN", "TRUNCATE")
+    for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION", "TYPE", "ORIGIN", "TRUNCATE", "DDL")
 )
 """Kinds as a scan notes them: indexes in KINDS."""
 
@@ -113,8 +113,8 @@ BINARY_LENGTH = -16
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
-DETAILS_PER_ROW = 6
-"""The most details that a scan notes for a row: those of pgoutput's RELATION."""
+DETAILS_PER_ROW = 7
+"""The most details that a scan notes for a row: those of a DDL with a statement and an owner."""
 
 
 GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128

@@ -82,7 +82,9 @@ def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[C
     if scan.lines is not None:
         from .kernels.transaction_lines import line_settings
 
-        settings = [*settings, scan.quoted, *line_settings(load(scan.lines), scan.messages, scan.rare is not None)]
+        ddl = None if scan.ddl is None else load(scan.ddl)
+        lines = line_settings(load(scan.lines), scan.messages, scan.rare is not None, ddl)
+        settings = [*settings, scan.quoted, *lines]
     prepare: Callable[[list[int], ReadOptions], Preparation] = load(scan.prepare) if scan.prepare else _NoPreparation
     walk: Callable[..., Any] = load(scan.walk)
     return walk, prepare(settings, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...events import LITERAL_TYPES
 from ...grammar import lines, messages
+from ...grammar.ddl_lines import MESSAGE_DDL, MPPDB_DDL, OBJECTS, OWNER
 from ...grammar.json_text import ARRAYS
 from ...grammar.sql_text import AND, COMMA, DELETE, EQUALS, INSERT, VALUES, WHERE
 from ...grammar.truncate import FLAGS, MARK, NO_FLAGS
@@ -46,6 +47,10 @@ MESSAGE_HEAD, STREAMED_MESSAGE_HEAD = messages.MESSAGE, messages.STREAMED
 MESSAGE_WORDS = tuple(head[: head.index(b":") + 1] for head in (MESSAGE_HEAD, STREAMED_MESSAGE_HEAD))
 TABLE_WORD, TRUNCATE_MARK = TABLE.rstrip(), MARK.lstrip(b":")
 TRUNCATE_FLAGS = tuple(FLAGS.values())
+DDL_LINES = (MPPDB_DDL, MESSAGE_DDL)
+DDL_OWNER = OWNER
+DDL_OBJECTS = tuple(head + b": " for head in OBJECTS)
+DDL_OBJECT_WORDS = tuple(head.rstrip() for head in DDL_OBJECTS)
 MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT = b" prefix: ", b", sz: ", b" content:"
 CONTENT_IS_BINARY = b'["content"]'
 """What `detail` says of a message whose content is no text."""
@@ -71,6 +76,9 @@ TOKENS = tuple(
             *(KEY_ROW, FULL_ROW),
             *(JSON_HEAD, JSON_KIND, JSON_END, TABLE, NO_TUPLE, OLD_KEY, NEW_TUPLE),
             *MESSAGE_WORDS,
+            *(token for line in DDL_LINES for token in (line.head.rstrip(), line.content, line.sql)),
+            *(part.before for line in DDL_LINES for part in line.parts),
+            *(DDL_OWNER, *DDL_OBJECTS, *DDL_OBJECT_WORDS),
             *(TABLE_WORD, TRUNCATE_MARK, NO_FLAGS, *TRUNCATE_FLAGS),
             *(MESSAGE_HEAD, STREAMED_MESSAGE_HEAD, MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT, CONTENT_IS_BINARY),
         ]

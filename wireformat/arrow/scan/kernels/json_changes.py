@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array, Int
-from ...ascii import APOSTROPHE, BACKSLASH, CLOSE_BRACKET, COMMA, DOT, OPEN_BRACE, QUOTE
+from ...ascii import APOSTROPHE, BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_A, OPEN_BRACE, QUOTE
 from ...jit.compiler import hot, inner
 from ..dictionary import FIRST_KIND, token_entry
 from ..loop import make_scan
@@ -257,7 +257,8 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
 def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
     buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
-    if buffer[at] == OPEN_BRACE:
+    is_ddl = stop - at > 2 and buffer[at + 2] < LOWER_A  # {"TDDL"; the first key of a row is in small letters
+    if buffer[at] == OPEN_BRACE and not is_ddl:
         status, at = read_object(arrays, at, stop, row)
     else:
         status = read_line(arrays, at, stop, row)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....framing import text_batch
 from ....grammar import lines as grammar
+from ....grammar.ddl_lines import DdlLine
 from ....grammar.lines import Line, LinePart
 from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
@@ -23,7 +24,7 @@ from ..loop import DONE, LOST, MORE
 from ..notes import CSN, DECLINED, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, RARE, TIME_TEXT, UTF8, XID, ScanArrays
 from ..primitives import is_ascii, read_32, read_64, same_bytes, transcode_flag
 from ..row_notes import note_detail
-from ..tokens import MESSAGE_WORDS, TABLE_WORD
+from ..tokens import DDL_OBJECT_WORDS, MESSAGE_WORDS, TABLE_WORD
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
 LINE_FIELDS = 3
@@ -50,14 +51,16 @@ _NUMBERS_AND_KEYS = {
 }
 
 
-def line_settings(lines: tuple[Line, ...], messages: bool, truncates: bool) -> list[int]:
+def line_settings(lines: tuple[Line, ...], messages: bool, truncates: bool, ddl: DdlLine | None) -> list[int]:
     """The numbers of a table of lines.
 
     messages    whether there are logical messages: lines of one part, which is RARE_VALUE
     truncates   the same of TRUNCATE
+    ddl         the line of DDL, and those of GaussDB's objects; the same
     """
     words = [("MESSAGE", word) for word in MESSAGE_WORDS if messages]
     words += [("TRUNCATE", TABLE_WORD)] if truncates else []
+    words += [("DDL", word) for word in (ddl.head.rstrip(), *DDL_OBJECT_WORDS)] if ddl else []
     numbers = [len(lines) + len(words)]
     for line in lines:
         details = [part for part in line.parts if part.value not in (grammar.UNSIGNED, grammar.UNSIGNED_32)]

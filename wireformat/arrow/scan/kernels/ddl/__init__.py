@@ -1,0 +1,1 @@
+"""Compiled functions that read DDL of the serial plugins."""
