@@ -16,13 +16,13 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 
-from ..plain_files import parquet_files
 from ..position_errors import check_positions
 from ..positions import PositionColumns
 from ..schemas import arrow_types
 from .extents import Extent, joined
 from .files import Read, task_frame
 from .groups import signs
+from .plain_files import parquet_files
 
 if TYPE_CHECKING:
     from pathlib import Path
