@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from ..positions import PositionColumns
 from ..schemas import arrow_types
 from .extents import Extent, joined
 from .files import Read, task_frame
-from .groups import signs
+from .groups import OtherPartitions, signs
 from .plain_files import parquet_files
 
 if TYPE_CHECKING:
@@ -33,7 +33,30 @@ MOST_FILES = 1000
 """The largest number of files of which the driver looks at the row groups, one after the other."""
 
 SMALL_BYTES = 4 << 20
-"""Spark puts files that are smaller than about this into one task, which is faster than a task for each."""
+"""A range is not worth a task of its own if it has less than about this: Spark reads many small files in one task."""
+
+
+class SeenRange(NamedTuple):
+    """A range of a file, and the file as it was when the capture was made.
+
+    changed   when it was changed last, in nanoseconds
+    """
+
+    file: FileRange
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, file: FileRange) -> SeenRange:
+        """Returns the range of the file that is there. Raises OSError."""
+        found = file.path.stat()
+        return cls(file, found.st_size, found.st_mtime_ns)
+
+    def rows(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields these columns of the rows. Raises OSError, and OtherPartitions if it is another file now."""
+        if SeenRange.of(self.file) != self:
+            raise OtherPartitions
+        return self.file.rows(names)
 
 
 class FrameFiles:
@@ -46,7 +69,7 @@ class FrameFiles:
     """
 
     def __init__(
-        self, session: SparkSession, names: Sequence[str], streams: int, ranges: Sequence[FileRange], tasks: int
+        self, session: SparkSession, names: Sequence[str], streams: int, ranges: Sequence[SeenRange], tasks: int
     ) -> None:
         from wireformat.chunks.file_ranges import RANGE_BYTES
 
@@ -54,7 +77,7 @@ class FrameFiles:
         self._names = names
         self._streams = streams
         self._ranges = ranges
-        sizes = np.array([one.bytes for one in ranges])
+        sizes = np.array([one.file.bytes for one in ranges])
         middles, size = np.cumsum(sizes) - sizes / 2, max(int(sizes.sum()), 1)
         self._partitions = (middles / size * max(tasks, size // RANGE_BYTES)).astype(int).tolist()
         """Of each range: consecutive ones are together, so that tasks have about the same size."""
@@ -79,30 +102,48 @@ class FrameFiles:
             size = sum(one.bytes for one in ranges)
             if len(ranges) < tasks:
                 ranges = file_ranges(paths, format, payload, min(RANGE_BYTES, max(SMALL_BYTES, size // tasks)))
+            seen = [*map(SeenRange.of, ranges)]
         except (OSError, pa.ArrowException, wf.OptionError):
             return None  # Spark says what is wrong
         is_small = len(ranges) > tasks and size < SMALL_BYTES * len(ranges)
         if not ranges or is_small or any(one.groups is None for one in ranges):
             return None
-        return cls(df.sparkSession, names, len(positions.stream_by), ranges, tasks)
+        return cls(df.sparkSession, names, len(positions.stream_by), seen, tasks)
 
     def extents(self) -> list[tuple[Extent, int]] | None:
         """Returns the extents of all ranges and the numbers of these, in the order of stream and position.
 
-        None if the messages of a range are in another order. Where the statistics of the files have the positions,
-        that is known only when the messages are read.
+        None if the messages of a range are in another order, or a file is another one now. Where the statistics of the
+        files have the positions, their order is known only when the messages are read.
         """
-        stated = [stated_extents(one, self._names[:-1], self._streams) for one in self._ranges]
-        of_ranges = dict(enumerate(stated))
-        if None in stated:
-            rows = self.map(partial(extent_batches, self._streams), "number int, found binary").collect()
-            of_ranges = {row["number"]: pickle.loads(row["found"]) for row in rows}
+        try:
+            of_ranges = self._stated_extents()
+        except (OSError, pa.ArrowException, OtherPartitions):
+            return None
+        others = {*range(len(self._ranges))} - of_ranges.keys()
+        if others:
+            find = partial(extent_batches, self._names[:-1], self._streams)
+            rows = self._tasks(others).mapInArrow(find, "number int, found binary").collect()
+            of_ranges |= {row["number"]: pickle.loads(row["found"]) for row in rows}
         found: list[tuple[Extent, int]] = []
         for number, extents in of_ranges.items():
             if extents is None:
                 return None
             found += [(one._replace(partition=self._partitions[number]), number) for one in extents]
         return sorted(found)
+
+    def _stated_extents(self) -> dict[int, list[Extent] | None]:
+        """Returns the extents of those ranges for which the statistics of their files state them, by number."""
+        found: dict[int, list[Extent] | None] = {}
+        for path, ranges in groupby(enumerate(self._ranges), lambda item: item[1].file.path):
+            metadata = pq.read_metadata(path)
+            for number, one in ranges:
+                if SeenRange.of(one.file) != one:
+                    raise OtherPartitions
+                extents = stated_extents(metadata, one.file, self._names[:-1], self._streams)
+                if extents is not None:
+                    found[number] = extents
+        return found
 
     def map(
         self, read: Read, schema: Any, *, relations_only: bool = False, only: Collection[int] | None = None
@@ -112,18 +153,24 @@ class FrameFiles:
         relations_only   reads only messages that describe relations of pgoutput, and that begin or end their validity
         only             numbers of the ranges to read; None for all
         """
+        return self._tasks(only).mapInArrow(partial(file_batches, read, self._names, relations_only), schema)
+
+    def _tasks(self, only: Collection[int] | None) -> DataFrame:
         tasks: list[dict[int, bytes]] = [{} for _ in range(self._partitions[-1] + 1)]
         for number, one in enumerate(self._ranges):
             if only is None or number in only:
                 tasks[self._partitions[number]][number] = pickle.dumps(one)
-        rows = task_frame(self._session, tasks)
-        return rows.mapInArrow(partial(file_batches, read, [*self._names], relations_only), schema)
+        return task_frame(self._session, tasks)
 
 
 def _has(path: Path, fields: Sequence[pa.Field]) -> bool:
     """Whether a file has these columns, and Spark takes their values as they are."""
     schema = pq.read_schema(path)
-    return all(schema.names.count(one.name) == 1 and schema.field(one.name).type == one.type for one in fields)
+    names = [name.lower() for name in schema.names]
+    return all(
+        names.count(one.name.lower()) == 1 and one.name in schema.names and schema.field(one.name).type == one.type
+        for one in fields
+    )
 
 
 def file_batches(
@@ -132,7 +179,7 @@ def file_batches(
     """The function for mapInArrow that does with the messages of files what `read` does with those of a DataFrame.
 
     names   of stream_by, order_by, and the column with the messages
-    tasks   number and FileRange
+    tasks   number and SeenRange
     """
     return read(_messages(names, relations_only, tasks))
 
@@ -141,30 +188,34 @@ def _messages(names: Sequence[str], relations_only: bool, tasks: Iterable[pa.Rec
     """Yields chunk, stream_by, order_by and message."""
     from wireformat.chunks.relations import are_of_needed_kinds
 
+    for number, one in _ranges_of(tasks):
+        for rows in one.rows(names):
+            *positions, messages = rows.columns
+            check_positions(positions, names[:-1])
+            columns = [pa.array(np.full(len(rows), number, np.int32)), *positions, messages]
+            found = pa.RecordBatch.from_arrays(columns, names=["chunk", *names])
+            yield found.filter(are_of_needed_kinds(messages)) if relations_only else found
+
+
+def _ranges_of(tasks: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, SeenRange]]:
     for batch in tasks:
         for number, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            file: FileRange = pickle.loads(data)
-            for rows in file.rows(names):
-                *positions, messages = rows.columns
-                check_positions(positions, names[:-1])
-                columns = [pa.array(np.full(len(rows), number, np.int32)), *positions, messages]
-                found = pa.RecordBatch.from_arrays(columns, names=["chunk", *names])
-                yield found.filter(are_of_needed_kinds(messages)) if relations_only else found
+            yield number, pickle.loads(data)
 
 
-def stated_extents(file: FileRange, names: Sequence[str], streams: int) -> list[Extent] | None:
+def stated_extents(
+    metadata: pq.FileMetaData, file: FileRange, names: Sequence[str], streams: int
+) -> list[Extent] | None:
     """Returns the extents of a range, as the statistics of its file state them; None if they do not.
 
     names     of stream_by and order_by
     streams   how many of them are stream_by
     """
     assert file.groups is not None, "these are ranges of Parquet files"
-    metadata = pq.read_metadata(file.path)
+    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
     found = []
     for group in map(metadata.row_group, range(*file.groups)):
-        columns = map(group.column, range(group.num_columns))
-        statistics = {column.path_in_schema: column.statistics for column in columns}
-        own = [statistics[name] for name in names]
+        own = [group.column(paths.index(name)).statistics for name in names]
         # those of strings may be cut
         if not all(one is not None and one.has_min_max and isinstance(one.min, int) for one in own):
             return None
@@ -175,19 +226,25 @@ def stated_extents(file: FileRange, names: Sequence[str], streams: int) -> list[
     return joined(found)
 
 
-def extent_batches(streams: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function for `FrameFiles.map` that finds the extents of ranges; see `FrameFiles.extents`.
+def extent_batches(names: Sequence[str], streams: int, tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that finds the extents of ranges; see `FrameFiles.extents`.
 
-    streams   the number of stream_by
+    names     of stream_by and order_by
+    streams   how many of them are stream_by
+    tasks     number and SeenRange
     """
-    with_rows = (batch for batch in batches if len(batch))
-    for number, own in groupby(with_rows, lambda batch: batch.column(0)[0].as_py()):
-        found = pickle.dumps(joined(_extents(batch.columns[1:-1], streams) for batch in own))
-        yield pa.RecordBatch.from_arrays([pa.array([number], pa.int32()), pa.array([found])], names=["number", "found"])
+    for number, one in _ranges_of(tasks):
+        try:
+            found = joined([_extents(rows.columns, names, streams) for rows in one.rows(names) if len(rows)])
+        except OtherPartitions:
+            found = None
+        columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(found)])]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "found"])
 
 
-def _extents(positions: Sequence[pa.Array], streams: int) -> list[Extent] | None:
+def _extents(positions: Sequence[pa.Array], names: Sequence[str], streams: int) -> list[Extent] | None:
     """Returns the extents of rows; None if they are not in the order of stream and position."""
+    check_positions(positions, names)
     steps = [signs(column, None)[1:] for column in positions]
     if not (reduce(lambda first, second: np.where(first == 0, second, first), steps) > 0).all():
         return None

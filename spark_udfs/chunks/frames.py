@@ -30,7 +30,7 @@ MOST_PARTITIONS = 20_000
 """The largest number of partitions that are taken as chunks: each task gets the plans of all of them."""
 
 
-MOST_FILES = 8
+FILES_PER_PARTITION = 8
 """Of how many files a partition has messages on average, at most, where what it has of each is a chunk. Each chunk has
 a summary and a plan of its own, so the messages of many small files are sorted into fewer chunks."""
 
@@ -114,7 +114,7 @@ class Messages:
         return self._ranges(found, [one.partition for one in found])
 
     def _ranges_of_files(self, found: Sequence[Extent]) -> dict[str, dict[int, Range]] | None:
-        most = min(MOST_CHUNKS - 1, max(self._chunks, MOST_FILES * len({one.partition for one in found})))
+        most = min(MOST_CHUNKS - 1, max(self._chunks, FILES_PER_PARTITION * len({one.partition for one in found})))
         if not found or len(found) > most or overlap(found):
             return None
         self._starts = [(*one.stream, *one.first) for one in found]
@@ -184,7 +184,7 @@ class Messages:
         return chunk_of(self.df, self.positions, self._chunks)
 
     def sort(self) -> None:
-        """From now on, sorts the messages of each partition; not those of files, which Spark reads from now on."""
+        """From now on, sorts the messages of each partition. Files that the tasks have read, Spark reads instead."""
         self._is_sorted = self._files is None
         if self._files is not None:
             self._files = None

@@ -20,6 +20,9 @@ _LISTED = f"{_SQL}.execution.datasources.InMemoryFileIndex"
 _IGNORING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 """Options, and settings below spark.sql.files, with which Spark leaves out what it cannot read."""
 
+_BY_IDS = "spark.sql.parquet.fieldId.read.enabled"
+"""With this setting, Spark may find columns by other things than their names."""
+
 
 def parquet_files(df: DataFrame, names: Collection[str]) -> list[Path] | None:
     """Returns the Parquet files of which a DataFrame is all rows, with these columns as they are in the files.
@@ -45,7 +48,7 @@ def _plain_read(df: DataFrame, names: Collection[str]) -> Any:
     """Returns the relation that a DataFrame does nothing but read, or None."""
     plan = df._jdf.queryExecution().optimizedPlan()
     while _class(plan) == _PROJECT:
-        if {_class(column) for column in _items(plan.projectList())} - {_ATTRIBUTE}:
+        if any(_class(column) != _ATTRIBUTE for column in _items(plan.projectList())):
             return None
         plan = plan.child()
     if _class(plan) != _READ or _class(read := plan.relation()) != _OF_FILES:
@@ -60,6 +63,7 @@ def _plain_read(df: DataFrame, names: Collection[str]) -> Any:
         and read.bucketSpec().isEmpty()
         and folders.isdisjoint(name.lower() for name in names)
         and not ignores
+        and conf.get(_BY_IDS, "false") == "false"
     )
     return read if is_plain else None
 

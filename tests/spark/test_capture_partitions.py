@@ -128,7 +128,7 @@ def test_files_that_spark_puts_into_partitions_by_their_sizes(
 def test_many_small_files_are_no_chunks(
     spark: SparkSession, tmp_path: Path, set_conf: Callable[[str, Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_udfs.chunks.frames.MOST_FILES", 1)
+    monkeypatch.setattr("spark_udfs.chunks.frames.FILES_PER_PARTITION", 1)
     set_conf("spark.sql.shuffle.partitions", "3")
     set_conf("spark.sql.files.maxPartitionBytes", "12MB")
     messages = streams_of("pgoutput")["generated 0"]

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import spark_udfs
 import wireformat as wf
 from spark_udfs.chunks.frame_files import SMALL_BYTES
+from spark_udfs.given_messages import messages_of_frame
 
 from .capture_streams import READ_BY_WORKERS, are_read_by_workers, as_in, streams_of
 from .raw_streams import OFFSET, assert_same, rows_of, write
@@ -171,15 +172,42 @@ def test_equal_positions(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_files_that_change(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Path(write(FILES, tmp_path / "files"))
+    """Also one that has more row groups than before."""
+    folder = Path(write([FILES[0], FILES[1].slice(0, 90)], tmp_path / "files"))
     capture = spark_udfs.capture(spark.read.parquet(str(folder)), "value", "pgoutput", order_by=[OFFSET])
     capture.tables()
-    pq.write_table(FILES[1].slice(0, 90), folder / "0001.parquet", row_group_size=50)
-    with pytest.raises(PythonException, match=r"gives other rows|expected at least"):
-        capture.committed().collect()
+    pq.write_table(FILES[1], folder / "0001.parquet", row_group_size=50)
+    for ask in (capture.committed, capture.changes):
+        with pytest.raises(PythonException, match="gives other rows"):
+            ask().collect()
     (folder / "0001.parquet").unlink()
     with pytest.raises(PythonException, match="No such file"):
         capture.committed().collect()
+
+
+@pytest.mark.parametrize("rows", [FILES[1], FILES[1].slice(0, 20)], ids=["more", "fewer"])
+def test_files_that_change_before_the_first_question(spark: SparkSession, tmp_path: Path, rows: pa.Table) -> None:
+    """Spark reads them, as if the workers had not looked at them."""
+    folder = Path(write([FILES[0], FILES[1].slice(0, 90)], tmp_path / "files"))
+    df = spark.read.parquet(str(folder))
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    pq.write_table(rows, folder / "0001.parquet", row_group_size=50)
+    assert not are_read_by_workers(capture)
+    assert capture.changes().count() == len(df.collect())  # of a file that has grown, it may have a part
+
+
+def test_columns_by_ids_or_in_two_cases(
+    spark: SparkSession, tmp_path: Path, set_conf: Callable[[str, Any], None]
+) -> None:
+    cased = ROWS.append_column(OFFSET.upper(), ROWS[OFFSET])
+    df = spark.read.schema(f"{OFFSET} long, value binary").parquet(write([cased], tmp_path / "cased"))
+    assert not are_read_by_workers_of(df)
+    set_conf("spark.sql.parquet.fieldId.read.enabled", "true")
+    assert not are_read_by_workers_of(spark.read.parquet(write(FILES, tmp_path / "ids")))
+
+
+def are_read_by_workers_of(df: DataFrame) -> bool:
+    return messages_of_frame(df, "value", "pgoutput", [OFFSET], (), None)._files is not None
 
 
 def test_small_files_go_into_common_tasks(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
