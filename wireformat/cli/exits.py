@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from ..errors import LakeError, MissingExtra, OptionError, OrderError, ServerError, WireformatError
+from ..errors import LakeError, MissingExtra, OptionError, ServerError, WireformatError
 from .screen import say
 
 BAD_DATA = 1
@@ -32,7 +32,6 @@ _USAGE, _DATA = "command_line.md", "errors.md"
 
 _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (OptionError, BAD_USAGE, _USAGE),
-    (OrderError, BAD_DATA, "order.md"),
     (ServerError, BAD_DATA, "live.md"),
     (LakeError, BAD_DATA, "lake.md"),
     (MissingExtra, BAD_DATA, "install.md"),

@@ -23,6 +23,7 @@ import wireformat as wf
 from wireformat.arrow.engine import faults
 from wireformat.arrow.jit import compiler as compiled
 from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
+from wireformat.arrow.written import encode
 from wireformat.formats.registry import find_format
 from wireformat.sources.skipping import Skipped, skip_messages
 
@@ -34,6 +35,7 @@ _OBJECT = (
     b'{"table_name":"s.t1","op_type":"UPDATE","columns_name":["a"],"columns_type":["text"],"columns_val":["\'x\'"],'
     b'"old_keys_name":["a"],"old_keys_type":["text"],"old_keys_val":["null"]}'
 )
+_DDL = b'{"TDDL": "drop table s.t1"}'
 OTHER_SAMPLES = {
     "gaussdb-json": [
         b"BEGIN CSN: 1 first_lsn: 0/1",
@@ -44,7 +46,12 @@ OTHER_SAMPLES = {
     ],
     "gaussdb-text": [b"BEGIN CSN: 1 first_lsn: 0/1", b"table s t1 UPDATE: old-key: a[text]:'x' new-tuple: a[text]:1"],
     "mppdb-json": [b"BEGIN 1 ORIGIN_ID 2", _OBJECT, b"COMMIT 1 CSN 2", b"COMMIT (at"],
-    "opengauss-test-decoding": [b"BEGIN 1", b"table s.t1: INSERT: a[text]:unchanged-toast-datum", b"COMMIT 1 CSN 2"],
+    "opengauss-test-decoding": [
+        b"BEGIN 1",
+        b"table s.t1: INSERT: a[text]:unchanged-toast-datum",
+        b"COMMIT 1 CSN 2",
+        _DDL,
+    ],
     "pgoutput": [DESCRIBED, *(message for message, _ in ALL.values())],
     "sql-decoding": [b"BEGIN 1", b"delete from s.t1 where a = 1;insert into s.t1 values ('x', null);", b"COMMIT 1"],
     "test-decoding": [
@@ -73,7 +80,7 @@ BINARY_VALUES = [
 ]
 """A value in binary form of each group of types."""
 
-_IMAGE = wf.TupleData(("a", "b", "c"), ("1", None, r"\x00ff"), ("integer", "text", "bytea"))
+_IMAGE = wf.TupleData(("a", "b", "c", "d"), ("1", None, r"\x00ff", '{"\xe9 "}'), ("integer", "text", "bytea", "text[]"))
 _CHANGES = [wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(FEW_TEXTS)]
 TYPED = list(wf.encode([wf.Begin(lsn=1, csn=1, first_lsn=1), *_CHANGES, wf.Commit(lsn=9, xid=1)], FORMAT))
 """Messages of a transaction with rows of one table."""
@@ -141,6 +148,8 @@ def use_everything() -> str:
             changes.slice(1),
         ):
             digest.update(repr(wf.arrow.encode(copy, format).to_pylist()).encode())
+    with patch.object(encode, "FEW_ROWS", 1):
+        digest.update(repr(wf.arrow.encode(wf.arrow.changes(TYPED, FORMAT), FORMAT).to_pylist()).encode())
     for format, messages in ((FORMAT, TYPED), ("test-decoding", [b"BEGIN 1", b"COMMIT 1"])):
         digest.update(repr(_skipped(format, messages)).encode())
     with patch.object(faults, "FEW", 0):
