@@ -347,7 +347,7 @@ PERMISSIVE, DROPMALFORMED = {"mode": "PERMISSIVE"}, {"mode": "DROPMALFORMED"}
 B, B1, J, T = f"{BINARY}: rows", f"{BINARY}: one row a transaction", f"{JSON}: rows", f"{TEXT}: rows"
 P, P1, PT, TD = f"{PGOUTPUT}: rows", f"{PGOUTPUT}: one row a transaction", f"{PGOUTPUT}: tiny", f"{POSTGRES_TEXT}: rows"
 HALF = 20
-"""What half of the records corrupt may cost."""
+"""How many times slower messages may be of which half of the records are corrupt, or all."""
 
 one_row = postgres(lambda row: [row_of(row)], per=1)
 mostly_good_times = gauss(BINARY, per=1, time=lambda row: TIME if row % 100 else "infinity")

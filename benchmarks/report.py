@@ -184,9 +184,9 @@ SECTIONS: dict[str, Section] = {
         "Spark: from raw messages to answers",
         f"spark_udfs.capture, local[{bench_spark.CORES}], out of Parquet files, warm, to noop or to a lake. What a "
         "question needs to know of all chunks was found before; `tables` and `write` include it, so that `write` reads "
-        "the messages twice. The workers read the files, but where it says that Spark does: then the DataFrame has a "
-        "filter. The floor takes the messages of such a DataFrame to Python, and does nothing with them. `typed` and "
-        "`latest` of the only table have other data, beside their own decode.",
+        'the messages twice. The workers read the files, except where it says "read by Spark": there the DataFrame has '
+        "a filter. The floor takes the messages of a DataFrame through the JVM to Python, and does nothing with them. "
+        "`typed` and `latest` of the only table have other data, beside their own decode.",
         {
             **NAME,
             **INPUT,

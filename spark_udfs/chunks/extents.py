@@ -14,9 +14,12 @@ class Extent(NamedTuple):
 
     stream         the values of stream_by
     first, last    the lowest and the highest position
+    partition      its number
     row            where the first row is in the partition: sorts the extents of a partition
     begins_later   whether the first row has another position than `first`
     ends_earlier   whether the last row has another position than `last`
+
+    The last three stay as they are where rows are known to be in order.
     """
 
     stream: tuple[Any, ...]

@@ -153,7 +153,7 @@ class FrameFiles:
         relations_only   reads only messages that describe relations of pgoutput, and that begin or end their validity
         only             numbers of the ranges to read; None for all
         """
-        return self._tasks(only).mapInArrow(partial(file_batches, read, self._names, relations_only), schema)
+        return self._tasks(only).mapInArrow(partial(batches_of_files, read, self._names, relations_only), schema)
 
     def _tasks(self, only: Collection[int] | None) -> DataFrame:
         tasks: list[dict[int, bytes]] = [{} for _ in range(self._partitions[-1] + 1)]
@@ -173,7 +173,7 @@ def _has(path: Path, fields: Sequence[pa.Field]) -> bool:
     )
 
 
-def file_batches(
+def batches_of_files(
     read: Read, names: Sequence[str], relations_only: bool, tasks: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that does with the messages of files what `read` does with those of a DataFrame.

@@ -91,10 +91,11 @@ class Messages:
 
     @cached_property
     def ranges(self) -> dict[str, dict[int, Range]] | None:
-        """Where partitions are taken as chunks: what each has of each stream; otherwise None.
+        """Where partitions or files are taken as chunks: what each has of each stream; otherwise None.
 
         Spark puts files into partitions by their sizes. If partitions have no ranges of their own, but what each has of
-        a file does, that is a chunk. The numbers of these chunks, and of others, ascend with the positions.
+        a file does, that is a chunk. The numbers of these chunks ascend with the positions; those of files that the
+        tasks read ascend with the names of the files.
         """
         if self._given is not None:
             return None

@@ -32,6 +32,17 @@ INSERT = wf.Insert(
     lsn=7, table_schema="s", table_name="t", new=wf.TupleData(("a", "B"), ("1", None), ("integer", "text"))
 )
 
+RELATION = wf.Relation(
+    relation_id=5,
+    table_schema="s",
+    table_name="t",
+    replica_identity="default",
+    columns=("a", "B"),
+    type_oids=(23, 25),
+    typmods=(-1, -1),
+    key_columns=("a",),
+)
+
 
 def table(events: Sequence[wf.Event]) -> pa.Table:
     """The row changes of the events, each a message of its own."""
@@ -153,24 +164,14 @@ def test_rows_of_a_layout_are_written_by_compiled_code(format: str, monkeypatch:
 
 
 def test_a_relation_changes_the_layouts_of_its_table_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    relation = wf.Relation(
-        relation_id=5,
-        table_schema="s",
-        table_name="t",
-        replica_identity="default",
-        columns=("a", "B"),
-        type_oids=(23, 25),
-        typmods=(-1, -1),
-        key_columns=("a",),
-    )
     other = replace(INSERT, table_name="u")
-    renamed = replace(relation, table_name="v")
-    events = [relation, INSERT, INSERT, other, other, replace(relation, relation_id=6), INSERT, INSERT, other, renamed]
+    renamed = replace(RELATION, table_name="v")
+    events = [RELATION, INSERT, INSERT, other, other, replace(RELATION, relation_id=6), INSERT, INSERT, other, renamed]
     events += [
         replace(INSERT, table_name="v"),
         INSERT,
         INSERT,
-        replace(relation, relation_id=6, table_name="w"),
+        replace(RELATION, relation_id=6, table_name="w"),
         INSERT,
     ]
     kinds = rows_without_python(monkeypatch)
@@ -286,34 +287,24 @@ def test_rows_of_truncate_that_do_not_follow_each_other() -> None:
 
 def test_a_relation_that_says_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows after it need no Python; one that says something else does, also within a streamed block."""
-    relation = wf.Relation(
-        relation_id=5,
-        table_schema="s",
-        table_name="t",
-        replica_identity="default",
-        columns=("a", "B"),
-        type_oids=(23, 25),
-        typmods=(-1, -1),
-        key_columns=("a",),
-    )
-    full = replace(relation, replica_identity="full", key_columns=("a", "B"))
+    full = replace(RELATION, replica_identity="full", key_columns=("a", "B"))
     delete = wf.Delete(table_schema="s", table_name="t", old=replace(INSERT.new, values=("1", "2")), old_kind="full")
     kinds = rows_without_python(monkeypatch)
-    events: list[wf.Event] = [relation, INSERT, relation, INSERT, replace(relation, relation_id=6), INSERT, INSERT]
+    events: list[wf.Event] = [RELATION, INSERT, RELATION, INSERT, replace(RELATION, relation_id=6), INSERT, INSERT]
     check(table(events), events, "pgoutput")
     assert kinds == ["RELATION", "INSERT", "RELATION", "INSERT"]
     block = [wf.StreamStart(xid=9, first_segment=True), replace(full, xid=9), wf.StreamStop()]
     events = [
         full,
         delete,
-        relation,
+        RELATION,
         INSERT,
         *block,
         INSERT,
         full,
         delete,
         wf.StreamCommit(xid=9, commit_lsn=1, end_lsn=2, commit_time="2026-01-01 00:00:00+00"),
-        relation,
+        RELATION,
         INSERT,
         full,
         delete,
