@@ -21,12 +21,13 @@ def altered() -> list[bytes]:
     return messages_of(parts)
 
 
-@pytest.fixture(params=[1, 30, 100_000])
+@pytest.fixture(params=[(1, 8), (30, 8), (100_000, 8), (1, 80), (1, 100_000)])
 def group_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many rows are looked at together, in small message batches: the next ones may be counted."""
-    shrink(monkeypatch, MESSAGE_BATCH_BYTES=600, MESSAGE_BATCH_ROWS=8)
-    monkeypatch.setattr("wireformat.arrow.noted.tables.GROUP_ROWS", request.param)
-    return int(request.param)
+    """How many rows are looked at together, in message batches of so many rows: the next ones may be counted."""
+    group_rows, batch_rows = request.param
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=75 * batch_rows, MESSAGE_BATCH_ROWS=batch_rows)
+    monkeypatch.setattr("wireformat.arrow.noted.tables.GROUP_ROWS", group_rows)
+    return int(group_rows)
 
 
 def both(verb: Any, messages: list[bytes]) -> tuple[Any, Any]:

@@ -29,6 +29,9 @@ MOST_RANGES = 8
 GROUP_ROWS = 1 << 14
 """At least this many rows are taken from the notes together: a group costs as much as a few thousand rows."""
 
+_MOST_NEW = 0.5
+"""Rows up to the last new layout of their table are taken first, unless they are more than this share."""
+
 
 class CountedTables(Protocol):
     """Takes the rows of tables, or counts them where they tell nothing new. A position is a message and a record."""
@@ -92,8 +95,11 @@ class NotedTables:
         self._take_waiting()
         self._tables.take_batch(batch)
 
-    def _take_notes(self, rows: NotedRows, notes: Array) -> None:
-        """Takes row changes that the notes have."""
+    def _take_notes(self, rows: NotedRows, notes: Array, *, are_rest: bool = False) -> None:
+        """Takes row changes that the notes have.
+
+        are_rest   whether they have no layout that was not taken before
+        """
         codes, layouts = rows.layouts_of(notes)
         lasts, firsts = np.full(len(layouts), -1), np.full(len(layouts), -1)
         lasts[codes] = np.arange(len(codes))  # of several rows, the last one stays
@@ -107,13 +113,23 @@ class NotedTables:
         counted = occurring[~waits]
         counts = np.bincount(codes, minlength=len(layouts))[counted]
         self._count_rows(rows, layouts, counted, notes[firsts[counted]], notes[lasts[counted]], counts)
-        if waits.any():
-            of_code = np.zeros(len(layouts), bool)
-            of_code[occurring] = waits
-            chosen = slice(None) if waits.all() else of_code[codes]
-            self._waiting.append(rows_without_values(rows.scanned, notes[chosen], codes[chosen], layouts))
-            self._waiting_tables = must_wait
-            self._count += len(self._waiting[-1])
+        if not waits.any():
+            return
+        new_until: dict[TableName, int] = {}
+        for layout, first in zip(found, firsts[occurring].tolist(), strict=True):
+            new_until[layout.table] = max(first, new_until.get(layout.table, -1))
+        until = np.full(len(layouts), -1)
+        until[occurring] = [new_until[layout.table] if layout.table in must_wait else -1 for layout in found]
+        is_new, is_waiting = np.arange(len(codes)) <= until[codes], until[codes] >= 0
+        new, count = int(np.count_nonzero(is_new)), int(np.count_nonzero(is_waiting))
+        is_cut = not are_rest and count >= GROUP_ROWS and new <= _MOST_NEW * count
+        taken = np.flatnonzero(is_new if is_cut else is_waiting)
+        self._waiting.append(rows_without_values(rows.scanned, notes[taken], codes[taken], layouts))
+        self._waiting_tables = must_wait
+        self._count += len(taken)
+        if is_cut:  # what they teach may settle the layouts of all others
+            self._take_waiting()
+            self._take_notes(rows, notes[is_waiting & ~is_new], are_rest=True)
 
     def _count_rows(
         self, rows: NotedRows, layouts: Sequence[Layout], codes: Array, firsts: Array, lasts: Array, counts: Array
