@@ -6,6 +6,7 @@ from functools import partial
 
 import wireformat as wf
 
+from .bench_scan import scan_alone
 from .contestants import Contestant
 from .generate import BINARY, ONE_TABLE
 
@@ -27,4 +28,5 @@ CONTESTANTS = (
         columns=ALL,
         delivers="one_table",
     ),
+    scan_alone(BINARY),
 )

@@ -12,6 +12,7 @@ from .bench_formats import CONTESTANTS as BY_HAND
 from .bench_formats import STRUCT
 from .bench_pgoutput import CONTESTANTS as BY_HAND_OF_PGOUTPUT
 from .bench_pgoutput import STRUCT as STRUCT_OF_PGOUTPUT
+from .bench_scan import scan_alone
 from .contestants import Contestant
 from .generate import BINARY, ONE_TABLE, PGOUTPUT, TABLES
 
@@ -62,5 +63,6 @@ CONTESTANTS = (
             Contestant(of_format(TYPED_ALL, format), partial(typed_all, format=format), 8, format, delivers="changes"),
         )
     ),
+    *map(scan_alone, (BINARY, PGOUTPUT)),
     *(one for one in (*BY_HAND, *BY_HAND_OF_PGOUTPUT) if one.name in (STRUCT, STRUCT_OF_PGOUTPUT)),
 )

@@ -15,6 +15,7 @@ from wireformat.arrow.engine import scan_engine
 from wireformat.arrow.scan.notes import ScannedRows
 
 from . import pgoutput_reader, struct_reader
+from .bench_scan import scan_alone
 from .contestants import Contestant, as_list
 from .generate import PGOUTPUT
 
@@ -66,4 +67,5 @@ CONTESTANTS = (
     Contestant(LIVE, count_live_events, columns=ALL, source=PGOUTPUT, takes=as_list, share=LIVE_SHARE),
     Contestant(ONE_BY_ONE, count_decoded_events, columns=ALL, source=PGOUTPUT, takes=as_list, share=LIVE_SHARE),
     Contestant(STRUCT, count_rows, columns=struct_reader.FIELDS, source=PGOUTPUT, takes=as_list),
+    scan_alone(PGOUTPUT),
 )

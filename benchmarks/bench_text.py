@@ -11,6 +11,7 @@ from pyarrow import json as pyarrow_json
 import wireformat as wf
 
 from . import json_reader, struct_reader, text_lexer
+from .bench_scan import scan_alone
 from .contestants import Contestant, as_file, as_list
 from .generate import JSON, JSON_LINES, TEXT
 
@@ -66,4 +67,5 @@ CONTESTANTS = (
     ),
     Contestant(TEXT_CHANGES, partial(wf.arrow.changes, format=TEXT, threads=1), columns=ALL, source=TEXT),
     Contestant(LEXER, count_text_rows, columns=struct_reader.FIELDS, source=TEXT, takes=as_list),
+    *map(scan_alone, (JSON, TEXT)),
 )

@@ -20,13 +20,17 @@ from pyarrow import feather
 
 import wireformat as wf
 
-CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL = (
+EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL = (
+    "events of wf.decode",
     "row-change table, all columns",
     "the same, one table of 20",
     "typed and committed, one table of 20",
     "typed and committed, all tables",
 )
-WORKS = (CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL)
+WORKS = (EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL)
+
+EVENTS_OF = 4
+"""Events are made of this part of the messages: they take many times as long as tables."""
 
 
 def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Callable[[], int]]:
@@ -45,7 +49,9 @@ def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Ca
         names = sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)})
         return sum(wf.arrow.typed(committed, ".".join(name)).num_rows for name in names)
 
+    some = messages.slice(0, max(len(messages) // EVENTS_OF, 1)).to_pylist()
     return {
+        EVENTS: lambda: sum(1 for _ in wf.decode(some, format)),
         CHANGES: lambda: changes().num_rows,
         CHANGES_ONE: lambda: changes(tables=[table]).num_rows,
         TYPED_ONE: partial(typed, [table]),
