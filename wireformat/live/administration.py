@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..errors import OptionError
+from ..options.checks import flag, name, shown
 from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 from . import slots
@@ -31,10 +33,11 @@ def check(
 
     The other options are those of `follow`. Raises ServerError if the connection fails, OptionError and MissingExtra.
     """
-    names = publication_names(publication)
+    if position is not None and not isinstance(position, CapturePosition):
+        raise OptionError(f"option position: expected the position of a lake or a capture, got {shown(position)}")
+    wanted = Wanted(name("slot", slot), publication_names(publication), position)
     with Connection(dsn, driver, via=via) as connection:
-        found = slots.find_slot(connection, slot)
-        return all_findings(connection, Wanted(slot, names, position), slots.find_system(connection), found)
+        return all_findings(connection, wanted, slots.find_system(connection), slots.find_slot(connection, slot))
 
 
 @checks_keywords
@@ -62,6 +65,7 @@ def create_slot(
     def connect() -> Connection:
         return Connection(dsn, driver, via=via)
 
+    slot, plugin, failover = name("slot", slot), name("plugin", plugin), flag("failover", failover)
     with connect() as connection:
         if on_wait is not None:
             connection.on_wait = telling_waits(connection, connect, on_wait)
@@ -76,5 +80,6 @@ def drop_slot(dsn: str, slot: str, *, via: str = "streaming", driver: str = "psy
 
     Raises ServerError, for example if the slot is in use, OptionError and MissingExtra.
     """
+    slot = name("slot", slot)
     with Connection(dsn, driver, via=via) as connection:
         slots.drop_slot(connection, slot)

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..lake.options import LakeOptions
 from ..options import ReadOptions
-from ..options.checks import amount, mapping, number, one_of
+from ..options.checks import amount, mapping, name, number, one_of
 from ..options.keywords import checks_keywords
 from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
@@ -115,9 +115,9 @@ def follow(
         "memory_limit": memory // 6,  # for open transactions, and again for what is being written
     }
     run_options = RunOptions(
-        slot=slot,
+        slot=name("slot", slot),
         publications=names,
-        plugin=plugin,
+        plugin=name("plugin", plugin),
         plugin_options=mapping("option options", options),
         creates_slot=create_slot,
         snapshot=snapshot,

@@ -89,6 +89,8 @@ def publication_names(given: str | Iterable[str] | None) -> list[str]:
     """Returns the names of publications as a list; raises OptionError."""
     if given is None:
         return []
+    if not isinstance(given, Iterable):
+        raise OptionError(f"option publication: expected a name or several, got {shown(given)}")
     names: list[Any] = [given] if isinstance(given, str) else list(given)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise OptionError(f"option publication: expected a name or several, got {shown(given)}")

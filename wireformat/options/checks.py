@@ -17,6 +17,13 @@ def one_of(option: str, value: Any, allowed: Sequence[str]) -> str:
     return value
 
 
+def name(option: str, value: Any) -> str:
+    """Returns the value if it is a text that is not empty; raises OptionError."""
+    if not isinstance(value, str) or not value:
+        raise OptionError(f"option {option}: expected a name, got {shown(value)}")
+    return value
+
+
 def texts(option: str, value: Any) -> tuple[str, ...]:
     """Returns the strings of a list or another iterable; raises OptionError."""
     if isinstance(value, str):
