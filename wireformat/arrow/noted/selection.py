@@ -17,7 +17,7 @@ from ..codes import combined_codes, grouped
 from ..columns.layouts import Layout, Names, layouts_of
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
-from ..noted_texts import NotedTexts, unused
+from ..noted_texts import COPIED_AT_ONCE, NotedTexts, unused
 from ..row_changes import TABLE_KINDS
 from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from ..typed_tables.images import EncodedLists, Image, is_null
@@ -275,11 +275,11 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, target_rows: Array
 
     target_rows   int64[n]: which row of the result each of the rows chosen[n] is
 
-    BLOCK bytes follow the values of a row.
+    COPIED_AT_ONCE bytes follow the values of a row.
     """
     for index in range(len(chosen)):
         row = chosen[index]
-        size = np.int64(BLOCK)
+        size = np.int64(COPIED_AT_ONCE)
         for map_index in range(NEW, OLD + 1):
             count = np.int64(0)
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
@@ -326,9 +326,11 @@ def _copy_values(
                 if start < 0:  # TEXT_SLACK bytes follow the last text, and BLOCK bytes what is copied
                     for step in range(0, length, BLOCK):
                         copy_block(target, at + step, text, ~start + step)
-                elif start + length + BLOCK <= len(source):
-                    step = 0
-                    while step < length:  # for most values, faster than a range with a step
+                elif start + max(length, 0) + COPIED_AT_ONCE <= len(source):
+                    copy_block(target, at, source, start)
+                    copy_block(target, at + BLOCK, source, start + BLOCK)
+                    step = COPIED_AT_ONCE
+                    while step < length:
                         copy_block(target, at + step, source, start + step)
                         step += BLOCK
                 else:
