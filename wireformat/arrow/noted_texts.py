@@ -136,7 +136,7 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
         to = np.int64(offsets[item])
         item += 1
         if start >= 0:
-            if start + max(length, 0) + COPIED_AT_ONCE <= len(source):
+            if start + (length if length > 0 else 0) + COPIED_AT_ONCE <= len(source):
                 copy_block(target, to, source, start)
                 copy_block(target, to + BLOCK, source, start + BLOCK)
                 step = COPIED_AT_ONCE

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.scan.message_batches import message_batches
+from wireformat.arrow.engine.scanner import BatchScan
+from wireformat.arrow.scan.message_batches import BatchSizes, message_batches
 
 from ...engines import ENGINES, FORMAT, MODES, read, rows
 from ...handmade import COMMIT, DELETE, HEARTBEAT, INSERT, SAMPLES, UPDATE, commit, message
@@ -257,3 +258,34 @@ def test_rows_before_an_error_of_a_generator_are_not_lost(engine: str) -> None:
     assert next(batches)["message"].to_pylist() == [0, 1, 2]
     with pytest.raises(ConnectionError):
         next(batches)
+
+
+def test_large_batches_are_shared_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left is divided, so that no thread waits long for another one; no batch is smaller than usual."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=100, STEPPED_TIMES=4)
+    messages = pa.array([b"x" * 10] * 100, pa.binary())
+    sizes = BatchSizes(2, 2, are_large=True)
+    assert [len(batch.buffer) for batch in message_batches(messages, 0, sizes)] == [200] * 4 + [100, 50, 50]
+    sizes.are_large = False
+    assert [len(batch.buffer) for batch in message_batches(messages, 0, sizes)] == [50] * 20
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("are_many", [False, True], ids=["few", "many"])
+def test_batches_are_as_large_as_the_rows_that_a_filter_keeps_allow(
+    threads: int, are_many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=1000)
+    found: list[int] = []
+    step = BatchScan.step
+
+    def stepping(scan: BatchScan) -> int:
+        found.append(len(scan.message_batch.buffer))
+        return step(scan)
+
+    monkeypatch.setattr(BatchScan, "step", stepping)
+    messages = pa.array([message(INSERT)] * 1000, pa.binary())
+    expected = wf.arrow.changes(messages, FORMAT, threads=1)
+    of_all = wf.arrow.changes(messages, FORMAT, threads=threads, tables=["*.*" if are_many else "no.table"])
+    assert of_all.equals(expected if are_many else expected.slice(0, 0))
+    assert (max(found[-4:]) <= 500) == are_many

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...formats.base import Format
 from ...formats.pgoutput.relations import Relations
-from ...limits import BATCH_TEXT_BYTES, STEPPED_TIMES, TABLE_PARTS
+from ...limits import BATCH_TEXT_BYTES, TABLE_PARTS
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
@@ -21,7 +21,7 @@ from ..columns.events_from_notes import located_events
 from ..columns.gather import record_batch, with_corrupt
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build, row_count
-from ..scan.message_batches import is_live, one_by_one
+from ..scan.message_batches import BatchSizes, is_live, one_by_one
 from ..scan.notes import ScannedRows
 from .parallel import map_in_order
 from .scanner import BatchScan, Scanner
@@ -43,7 +43,8 @@ class ScanEngine:
         self._scanner = Scanner(format, options, counted)
         self._factor = options.heartbeat_factor
         self._threads = threads
-        self._times = 1 if counted is None else max(STEPPED_TIMES // threads, 1)
+        self._sizes = BatchSizes(TABLE_PARTS, threads, are_large=options.tables is not None)
+        self._sizes_of_notes = BatchSizes(1, threads, are_large=counted is not None)
 
     def set_relations(self, relations: Relations) -> None:
         """See Engine.set_relations."""
@@ -82,7 +83,7 @@ class ScanEngine:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
-        scanner = self._scanner
+        scanner, sizes = self._scanner, self._sizes
 
         def good_batches(batch_scan: BatchScan) -> tuple[list[pa.RecordBatch], int, pa.RecordBatch | None]:
             """Returns the batches of all steps before the first one with an unfinished row, and about that step: how
@@ -92,8 +93,9 @@ class ScanEngine:
             the steps that remain are left for later, so that few large batches are in memory at once.
             """
             batches: list[pa.RecordBatch] = []
-            batch_bytes = 0
-            while not batch_scan.ended and batch_bytes < BATCH_TEXT_BYTES:
+            batch_bytes, read_bytes = 0, len(batch_scan.message_batch.buffer)
+            most_bytes = BATCH_TEXT_BYTES if read_bytes <= sizes.usual else read_bytes
+            while not batch_scan.ended and batch_bytes < most_bytes:
                 count = batch_scan.step()
                 if not count:
                     continue
@@ -105,6 +107,7 @@ class ScanEngine:
                     return batches, count, batch
                 batches.append(batch)
                 batch_bytes += batch.nbytes
+            sizes.are_large = batch_bytes < read_bytes
             if batch_scan.ended:
                 batch_scan.close()
             return batches, 0, None
@@ -128,7 +131,7 @@ class ScanEngine:
             finally:
                 batch_scan.close()
 
-        batch_scans = scanner.batch_scans(messages, first, parts=TABLE_PARTS)
+        batch_scans = scanner.batch_scans(messages, first, sizes=sizes)
         found = map_in_order(batch_scans, good_batches, self._threads)
         yield from chain.from_iterable(starmap(all_batches, found))  # which keeps none while it waits for the next one
 
@@ -138,7 +141,9 @@ class ScanEngine:
         Raises the errors of `events`. The first notes of each message batch are made in threads.
         """
         for batch_scan, count in map_in_order(
-            self._scanner.batch_scans(messages, first, counts=True, times=self._times), BatchScan.step, self._threads
+            self._scanner.batch_scans(messages, first, counts=True, sizes=self._sizes_of_notes),
+            BatchScan.step,
+            self._threads,
         ):
             try:
                 yield from self._scanner.finished_rows(batch_scan, count)

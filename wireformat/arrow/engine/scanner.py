@@ -21,7 +21,7 @@ from ..columns.row_limits import rows_between
 from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_change_filters, make_filters
 from ..scan.joined_texts import can_join
-from ..scan.message_batches import MessageBatch, message_batches
+from ..scan.message_batches import BatchSizes, MessageBatch, message_batches
 from ..scan.notes import (
     BINARY_TEXT,
     BODY,
@@ -278,15 +278,15 @@ class Scanner:
                 batch_scan.close()
 
     def batch_scans(
-        self, messages: Any, first: int = 0, *, counts: bool = False, parts: int = 1, times: int = 1
+        self, messages: Any, first: int = 0, *, counts: bool = False, sizes: BatchSizes | None = None
     ) -> Iterator[BatchScan]:
         """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order.
 
         counts         whether row changes of which only the number is asked for, see `counted`, are stepped over
-        parts, times   see `message_batches`
+        sizes          see `message_batches`
         """
         input_of = self._preparation.begin(self.reader.format)
-        for message_batch in message_batches(messages, first, parts, times):
+        for message_batch in message_batches(messages, first, sizes):
             scan_input = input_of(message_batch)
             yield BatchScan(
                 self.reader.format.name,

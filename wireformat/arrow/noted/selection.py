@@ -326,7 +326,7 @@ def _copy_values(
                 if start < 0:  # TEXT_SLACK bytes follow the last text, and BLOCK bytes what is copied
                     for step in range(0, length, BLOCK):
                         copy_block(target, at + step, text, ~start + step)
-                elif start + max(length, 0) + COPIED_AT_ONCE <= len(source):
+                elif start + (length if length > 0 else 0) + COPIED_AT_ONCE <= len(source):
                     copy_block(target, at, source, start)
                     copy_block(target, at + BLOCK, source, start + BLOCK)
                     step = COPIED_AT_ONCE

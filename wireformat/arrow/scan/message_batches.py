@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import LimitExceeded
-from ...limits import MESSAGE_BATCH_BYTES, MESSAGE_BYTES
+from ...limits import MESSAGE_BATCH_BYTES, MESSAGE_BYTES, STEPPED_TIMES
 from ..arrays import Array, read_only
 
 
@@ -44,25 +44,50 @@ class MessageBatch(NamedTuple):
         return ((index, self.message(batch_index)) for batch_index, index in enumerate(self.indexes.tolist()))
 
 
-def message_batches(messages: Any, first: int = 0, parts: int = 1, times: int = 1) -> Iterator[MessageBatch]:
-    """Cuts messages into batches of about MESSAGE_BATCH_BYTES / parts, each with at least one message.
+class BatchSizes:
+    """How large message batches are.
+
+    parts       into how many parts MESSAGE_BATCH_BYTES are cut
+    threads     how many threads read them
+    are_large   whether most rows are stepped over: then a batch of an array costs more than its rows. It can change
+                from one batch to the next
+    """
+
+    def __init__(self, parts: int = 1, threads: int = 1, are_large: bool = False) -> None:
+        self._parts = parts
+        self._threads = threads
+        self.are_large = are_large
+
+    @property
+    def usual(self) -> int:
+        """The size in bytes of a batch that is not large."""
+        return MESSAGE_BATCH_BYTES // self._parts
+
+    def of(self, left: int) -> int:
+        """Returns the size of the next batch of an array of which so many bytes are left. The threads share them."""
+        if not self.are_large:
+            return self.usual
+        return max(self.usual, min(left, STEPPED_TIMES * MESSAGE_BATCH_BYTES) // self._threads)
+
+
+def message_batches(messages: Any, first: int = 0, sizes: BatchSizes | None = None) -> Iterator[MessageBatch]:
+    """Cuts messages into batches of about these sizes, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying but for small chunks
     first       index of the first message
-    times       batches of an array are this many times as large
 
     Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
     """
     check_messages(messages)
-    batch_bytes = MESSAGE_BATCH_BYTES // parts
+    sizes = sizes or BatchSizes()
     arrays = joined_arrays(messages.chunks) if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
-            yield from _array_batches(array, first, batch_bytes * times)
+            yield from _array_batches(array, first, sizes)
             first += len(array)
         else:
-            yield from _iterable_batches(array, first, batch_bytes)
+            yield from _iterable_batches(array, first, sizes.usual)
 
 
 JOINED_BYTES, JOINED_MESSAGES = 4 << 20, 1 << 14
@@ -125,7 +150,7 @@ def check_messages(messages: Any) -> None:
         raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
 
 
-def _array_batches(array: pa.Array, first: int, batch_bytes: int) -> Iterator[MessageBatch]:
+def _array_batches(array: pa.Array, first: int, sizes: BatchSizes) -> Iterator[MessageBatch]:
     if pa.types.is_null(array.type):
         return
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
@@ -147,8 +172,9 @@ def _array_batches(array: pa.Array, first: int, batch_bytes: int) -> Iterator[Me
         raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, a message has {longest} bytes")
     begin = 0
     while begin < len(starts):
-        end = max(int(np.searchsorted(stops, starts[begin] + batch_bytes, side="right")), begin + 1)
         base = int(starts[begin])
+        batch_bytes = sizes.of(int(stops[-1]) - base)
+        end = max(int(np.searchsorted(stops, base + batch_bytes, side="right")), begin + 1)
         span = slice(begin, end)
         yield MessageBatch(buffer[base : int(stops[end - 1])], starts[span] - base, stops[span] - base, indexes[span])
         begin = end
