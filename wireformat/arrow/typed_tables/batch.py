@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_
 from ..schemas import NAME_LIST, SEQUENCE
 from .change_types import CHANGE_TYPES, POSTIMAGE, PREIMAGE
 from .columns import TypedColumn
+from .images import EncodedLists
 from .readers.reader import as_strings
 from .rows import ChangeRows
 from .unsent import is_unsent, unsent_columns, unsent_lists
@@ -125,6 +126,25 @@ class _BadValue(NamedTuple):
         return f"a value of the type {self.column.type}"
 
 
+class _ReadValues(NamedTuple):
+    """The values of changes, as arrays with a value for each change.
+
+    values      by column, of the row after the change; of a DELETE, of the row before
+    olds        by column, of the row before the change
+    key_texts   the texts of the columns of the key, of new and old images
+    unsent      the columns whose values were not sent
+    filled      column to bool[n]: whether the value was filled from the old image
+    bad         the values that do not fit
+    """
+
+    values: list[pa.Array]
+    olds: list[pa.Array]
+    key_texts: dict[str, list[pa.StringArray]]
+    unsent: EncodedLists
+    filled: dict[str, Array]
+    bad: list[_BadValue]
+
+
 def typed_batch(
     changes: TableBatch, columns: list[TypedColumn], kept: int, schema: pa.Schema, options: TypedOptions
 ) -> tuple[pa.RecordBatch, int]:
@@ -134,14 +154,48 @@ def typed_batch(
     """
     rows, count = changes.rows, len(changes.rows.kinds)
     _check_numbered(changes, columns)
+    read = _read_values(changes, columns, options)
+    if read.bad and options.mode == "FAILFAST":
+        raise _error_of(min(read.bad, key=lambda bad: bad.row), changes)
+    output = _output(rows, read.bad, _changes_key(rows, columns, read, options), options)
+    change_of_row = pa.array(output.changes)
+
+    def per_row(array: pa.Array) -> pa.Array:
+        """Repeats or drops the values of the changes, as the output has two rows of a change, one or none."""
+        return array if output.is_one_to_one else array.take(change_of_row)
+
+    if not output.is_one_to_one and output.is_before.any():
+        in_both = pa.array(np.where(output.is_before, output.changes + count, output.changes))
+        pairs = zip(read.values, read.olds, strict=True)
+        values = [pa.concat_arrays([new, before]).take(in_both) for new, before in pairs]
+    else:
+        values = [per_row(value) for value in read.values]
+    change_types = output.change_types
+    has_no_old = (change_types == PREIMAGE) | output.is_split_insert
+    added = [
+        pa.array(CHANGE_TYPES).take(pa.array(change_types)),
+        per_row(rows.column("sequence", SEQUENCE)),
+        per_row(rows.column("xid", pa.int64())),
+        per_row(rows.column("commit_time", pa.timestamp("us", "UTC"))),
+        _null_where(has_no_old, per_row(_old_rows(read.olds, rows.old.valid, schema.field("_old").type))),
+        _null_where(output.is_before, per_row(unsent_lists(read.unsent, read.filled))),
+    ]
+    if options.has_relation_ids:
+        added.append(per_row(rows.relation_ids))
+    if options.mode == "PERMISSIVE":
+        added.append(_errors(read.bad, output))
+    kept_columns = [per_row(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
+    return pa.RecordBatch.from_arrays([*kept_columns, *values, *added], schema=schema), output.dropped
+
+
+def _read_values(changes: TableBatch, columns: list[TypedColumn], options: TypedOptions) -> _ReadValues:
+    """Reads the values of all columns, of both images."""
+    rows, count = changes.rows, len(changes.rows.kinds)
     is_delete = rows.kinds == TABLE_DELETE
-    has_old = rows.old.valid
     is_numbered = bool(rows.numbered.any())
     has_new_of_deletes = bool((is_delete & rows.new.valid).any())
-    bad_values: list[_BadValue] = []
-    key_texts: dict[str, list[pa.StringArray]] = {}
-    values, olds, filled = [], [], {}
     unsent = unsent_columns(rows, changes.version_indices, changes.versions, [column.name for column in columns])
+    read = _ReadValues([], [], {}, unsent, {}, [])
     for column_index, column in enumerate(columns):
         value_of_image = {}
         for image, images in (("new", rows.new), ("old", rows.old)):
@@ -150,67 +204,44 @@ def typed_batch(
                 continue
             text = images.texts(column.name, column_index, rows.numbered if image == "new" else None)
             if column.name in options.keys:
-                key_texts.setdefault(column.name, []).append(as_strings(text))
+                read.key_texts.setdefault(column.name, []).append(as_strings(text))
             value_of_image[image], misfits = column.read(text, changes.version_indices)
-            bad_values += [_BadValue(row, image, column, found) for row, found in misfits.items()]
+            read.bad.extend(_BadValue(row, image, column, found) for row, found in misfits.items())
         value, old_value = value_of_image["new"], value_of_image["old"]
         takes_old = is_delete
         if options.complete:
             fills = is_unsent(unsent, column.name) & ~is_delete & old_value.is_valid().to_numpy(zero_copy_only=False)
             if fills.any():
-                filled[column.name] = fills
+                read.filled[column.name] = fills
                 takes_old = is_delete | fills
         has_values = old_value.null_count < count or has_new_of_deletes  # otherwise both are null
         if has_values and takes_old.any():
             value = old_value if takes_old.all() else pc.if_else(pa.array(takes_old), old_value, value)
-        values.append(value)
-        olds.append(old_value)
-    if bad_values and options.mode == "FAILFAST":
-        first = min(bad_values, key=lambda bad: bad.row)
-        raise BadCell(
-            first.expected,
-            first.found,
-            **changes.location(first.row),
-            column=first.column.name,
-            sql_type=first.column.sql,
-            path=first.image,
-        )
-    output = _output(rows, bad_values, _changes_key(rows, columns, values, olds, key_texts, options), options)
-    fields = list(schema.field("_old").type)
-    old = (
-        pa.StructArray.from_arrays(olds, fields=fields, mask=pa.array(~has_old))
-        if fields
-        else pa.array([{} if valid else None for valid in has_old.tolist()], schema.field("_old").type)
+        read.values.append(value)
+        read.olds.append(old_value)
+    return read
+
+
+def _error_of(bad: _BadValue, changes: TableBatch) -> BadCell:
+    return BadCell(
+        bad.expected,
+        bad.found,
+        **changes.location(bad.row),
+        column=bad.column.name,
+        sql_type=bad.column.sql,
+        path=bad.image,
     )
-    change_of_row = pa.array(output.changes)
 
-    def per_row(array: pa.Array) -> pa.Array:
-        """Repeats or drops the values of the changes, as the output has two rows of a change, one or none."""
-        return array if output.is_one_to_one else array.take(change_of_row)
 
-    def null_where(flags: Array, array: pa.Array) -> pa.Array:
-        return pc.if_else(pa.array(flags), pa.scalar(None, array.type), array) if flags.any() else array
+def _old_rows(olds: list[pa.Array], has_old: Array, type: pa.StructType) -> pa.StructArray:
+    """Returns the rows before the changes, null where there is no old image."""
+    if not olds:
+        return pa.array([{} if valid else None for valid in has_old.tolist()], type)
+    return pa.StructArray.from_arrays(olds, fields=list(type), mask=pa.array(~has_old))
 
-    if not output.is_one_to_one and output.is_before.any():
-        in_both = pa.array(np.where(output.is_before, output.changes + count, output.changes))
-        values = [pa.concat_arrays([new, before]).take(in_both) for new, before in zip(values, olds, strict=True)]
-    else:
-        values = [per_row(value) for value in values]
-    change_types = output.change_types
-    kept_columns = [per_row(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
-    added = [
-        pa.array(CHANGE_TYPES).take(pa.array(change_types)),
-        per_row(rows.column("sequence", SEQUENCE)),
-        per_row(rows.column("xid", pa.int64())),
-        per_row(rows.column("commit_time", pa.timestamp("us", "UTC"))),
-        null_where((change_types == PREIMAGE) | output.is_split_insert, per_row(old)),
-        null_where(output.is_before, per_row(unsent_lists(unsent, filled))),
-    ]
-    if options.has_relation_ids:
-        added.append(per_row(rows.relation_ids))
-    if options.mode == "PERMISSIVE":
-        added.append(_errors(bad_values, output))
-    return pa.RecordBatch.from_arrays([*kept_columns, *values, *added], schema=schema), output.dropped
+
+def _null_where(flags: Array, array: pa.Array) -> pa.Array:
+    return pc.if_else(pa.array(flags), pa.scalar(None, array.type), array) if flags.any() else array
 
 
 def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:
@@ -228,14 +259,7 @@ def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:
         )
 
 
-def _changes_key(
-    rows: ChangeRows,
-    columns: list[TypedColumn],
-    values: list[pa.Array],
-    olds: list[pa.Array],
-    key_texts: Mapping[str, list[pa.StringArray]],
-    options: TypedOptions,
-) -> Array:
+def _changes_key(rows: ChangeRows, columns: list[TypedColumn], read: _ReadValues, options: TypedOptions) -> Array:
     """Returns bool[n]: whether the change is an UPDATE whose old image has another key.
 
     Values are compared, not their texts alone: 0 and -0 are equal.
@@ -244,9 +268,9 @@ def _changes_key(
     if not options.keys:
         return changed
     has_old_key = (rows.kinds == TABLE_UPDATE) & rows.old.valid
-    for column, value, old in zip(columns, values, olds, strict=True):
+    for column, value, old in zip(columns, read.values, read.olds, strict=True):
         if column.name in options.keys:
-            new_text, old_text = key_texts[column.name]
+            new_text, old_text = read.key_texts[column.name]
             has_old_key &= old_text.is_valid().to_numpy(zero_copy_only=False)
             texts_differ = pc.fill_null(pc.not_equal(new_text, old_text), False).to_numpy(zero_copy_only=False)
             changed |= _differ(value, old, texts_differ & has_old_key)
