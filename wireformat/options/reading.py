@@ -6,7 +6,7 @@ import codecs
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ..errors import OptionError
 from ..identifiers import split_pattern, split_table
@@ -182,6 +182,7 @@ def _checked_kinds(kinds: Iterable[str] | None) -> frozenset[str] | None:
     return None if kinds is None else frozenset(one_of("kinds", kind, KINDS) for kind in texts("kinds", kinds))
 
 
+@lru_cache(maxsize=1 << 12)
 def _pattern(text: str) -> tuple[str | None, str | None]:
     try:
         return split_pattern(text)

@@ -71,6 +71,23 @@ def test_tables(name: str, engine: str) -> None:
 
 
 @each_engine
+@pytest.mark.parametrize("count", [3, 100])
+def test_many_patterns_beside_the_wanted_ones(count: int, engine: str) -> None:
+    """The table of patterns has names of all lengths, in all places, and * for either part."""
+    others = [
+        pattern
+        for number in range(count)
+        for name in ("order" + "s" * (number % 70), f"t{number}", "表" * (number % 20 + 1))
+        for pattern in (f"x{number}.{name}", f"{name}_{number}.orders", f"*.{name}_{number}", f"y{number}.*")
+    ]
+    for patterns, wanted in PATTERNS.values():
+        for tables in (others + patterns, patterns + others):
+            events = read(MESSAGES, engine, mode="PERMISSIVE", kinds=["INSERT"], tables=tables)
+            found = [(event.table_schema, event.table_name) for event in events if isinstance(event, wf.RowChange)]
+            assert found == [table for table in TABLES if table in wanted]
+
+
+@each_engine
 @pytest.mark.parametrize("encoding", ["gbk", "latin-1"])
 def test_tables_in_other_encodings(encoding: str, engine: str) -> None:
     """The bytes of one name in gbk may be another name in UTF-8: names are compared after decoding."""

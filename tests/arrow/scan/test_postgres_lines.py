@@ -39,13 +39,13 @@ OFTEN = [
     b"message: transactional: 1 prefix: p, sz: 3 content:\xff\x00\x9a",
     b"message: transactional: 1 prefix: p, sz: 2 content:\xc3\xa9",
     b"streaming message: transactional: 1 prefix: p, sz: 4, sz: 1234567890",
+    b"table s.t, s.u: TRUNCATE: (no-flags)",
 ]
 SELDOM = [
     b"COMMIT PREPARED 'it''s', txid 5",
     b"COMMIT PREPARED E'a\\\\b', txid 5",
     b"streaming truncate for TXN 5",
     b"streaming message: transactional: 1 prefix: p, sz: 007",
-    b"table s.t, s.u: TRUNCATE: (no-flags)",
 ]
 NUMBERS = [0, 4294967295, 4294967296, "0000000005", "00000000005", 10**18, 10**30, "", "-1", "5 "]
 

@@ -14,6 +14,7 @@ from ... import handmade, text_samples
 from ... import handmade_pgoutput as hand
 from ...engines import MODES, agree
 from ...handmade import u32, u64
+from .small_limits import shrink
 
 SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding", "test-decoding")
 
@@ -70,6 +71,9 @@ def ddl_records(format: str) -> list[bytes]:
     ]
 
 
+MANY = [*range(20_000, 20_300), *range(1 << 20, 90 << 20, 1 << 20)]
+"""Numbers of relations; many differ by multiples of a power of two."""
+
 SCANNED: dict[str, tuple[str, list[bytes]]] = {
     "heartbeats in batches": ("gaussdb-binary", [handmade.message(handmade.HEARTBEAT, handmade.INSERT)]),
     "bare heartbeats": ("gaussdb-binary", [handmade.HEARTBEAT + handmade.END]),
@@ -84,12 +88,28 @@ SCANNED: dict[str, tuple[str, list[bytes]]] = {
         "pgoutput",
         [hand.DESCRIBED, *(b"T" + u32(1) + bytes([flags]) + hand.DESCRIBED[1:5] for flags in range(4))],
     ),
+    "truncates of many tables": (
+        "pgoutput",
+        [
+            hand.DESCRIBED,
+            *(hand.relation(hand.column(b"id", 23), oid=oid, table=b"t%d" % oid) for oid in MANY),
+            *(b"T" + u32(len(some)) + b"\1" + b"".join(map(u32, some)) for some in (MANY[:2], MANY, MANY[::-1])),
+        ],
+    ),
     **{
         f"truncates of {format}": (
             format,
             [
                 b"table " + table + b": TRUNCATE:" + flags
-                for table in (b"public.orders", b'"My shop"."Or""ders"', '"Käufer".t'.encode())
+                for table in (
+                    *(b"public.orders", b'"My shop"."Or""ders"', '"Käufer".t'.encode()),
+                    *(
+                        b"public.orders, s.t",
+                        b'"a, b"."c: TRUNCATE:", "Or""ders"."x, ""y"", z"',
+                        b"a.b, " * 12 + b"a.b",
+                    ),
+                    '"Käufer".t, s.t'.encode(),
+                )
                 for flags in (b" (no-flags)", b" restart_seqs", b" cascade", b" restart_seqs cascade")
             ],
         )
@@ -196,6 +216,29 @@ def test_records_that_are_cut_or_have_more_bytes(name: str, dialect: str, mode: 
     )
 
 
+@pytest.mark.parametrize("rows", [3, 50, 1000])
+@pytest.mark.parametrize("name", ["truncates of many tables", *(f"truncates of {format}" for format in SERIAL)])
+def test_rows_of_a_truncate_that_do_not_fit(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They all come in one step, or from the declaration."""
+    shrink(monkeypatch, MESSAGE_BATCH_ROWS=rows)
+    format, messages = SCANNED[name]
+    answer = agree([*messages, *messages[-2:]], format=format)
+    assert len(answer.events) == len(messages) + 2
+    agree(messages, format=format, tables=["*.t", "public.t20001"])
+
+
+def test_truncates_of_tables_that_are_not_known() -> None:
+    _, (described, *messages) = SCANNED["truncates of many tables"]
+    number = described[1:5]
+    for numbers in (number + u32(7), u32(7) + number, number + u32(7) + number, number * 2 + b"\0", b""):
+        for count in (0, 1, 2, 3, 1 << 31, (1 << 32) - 1):
+            record = b"T" + u32(count) + b"\0" + numbers
+            agree([described, record, *messages], format="pgoutput", mode="PERMISSIVE")
+            agree(
+                [described, hand.start(800), of_block(record), hand.STOP, record], format="pgoutput", mode="PERMISSIVE"
+            )
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("format", SERIAL)
 def test_truncates_that_are_odd(format: str, mode: str) -> None:
@@ -204,7 +247,12 @@ def test_truncates_that_are_odd(format: str, mode: str) -> None:
         damaged = [*(message[:stop] for stop in range(1, len(message))), message + b" ", message + b" cascade"]
         agree([message, *damaged, message], format=format, mode=mode)
     odd = [
-        b"table a.b, c.d: TRUNCATE: (no-flags)",
+        b"table a.b,c.d: TRUNCATE: (no-flags)",
+        b"table a.b, c.d, : TRUNCATE: (no-flags)",
+        b"table a.b, c.d, e: TRUNCATE: (no-flags)",
+        b"table a.b, c.d: e.f: TRUNCATE: (no-flags)",
+        b'table a.b, "c".d", e.f: TRUNCATE: (no-flags)',
+        b"table a.b, \xff.d: TRUNCATE: cascade",
         b"table a.b: TRUNCATE: cascade restart_seqs",
         b"table a.b: TRUNCATE:",
         b"TABLE a.b: TRUNCATE: cascade",

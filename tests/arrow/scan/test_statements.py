@@ -37,11 +37,12 @@ READ_BY_THE_SCAN = [
     b'insert into "s;""t"."v" values (1);',
     b"COMMIT (at 2026-11-21 01:02:03+08) 7",
     b"ABORT 5",
+    b"table s.t, s.u: TRUNCATE: (no-flags)",
 ]
 LEFT_TO_THE_DECLARATION = [
     b"delete from s.t where id = 1;insert into s.t values ;",
     b'delete from s.t where id = 1;insert into "s".t values (1);',
-    b"table s.t, s.u: TRUNCATE: (no-flags)",
+    b"table s.t,s.u: TRUNCATE: (no-flags)",
     b'{"TDDL":"DROP TABLE a"}',
     b"insert into s.t values (%s);" % b", ".join([b"1"] * 1601),
     b"insert into s.t values ();",

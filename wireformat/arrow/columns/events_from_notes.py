@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -124,6 +125,8 @@ _OF_NAMES: dict[type[Event], Callable[[str, str, dict[str, Any]], dict[str, Any]
 }
 """The fields of events that have the names of a table or type, from these and from `detail`."""
 
+_TRUNCATE = KINDS.index(Truncate.kind)
+
 FEW_TEXTS = 32
 """Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""
 
@@ -133,8 +136,35 @@ FEW_ROWS = 16
 
 def located_events(scanned: ScannedRows) -> Iterator[Located]:
     """Yields the events of the rows, in order, each with the indices of its message and record."""
-    for events in in_ranges(scanned, _Events):
-        yield from events.located()
+    found = (located for events in in_ranges(scanned, _Events) for located in events.located())
+    has_truncates = (scanned.rows[KIND, : scanned.row_count] == _TRUNCATE).any()
+    yield from _with_whole_truncates(found) if has_truncates else found
+
+
+def _with_whole_truncates(found: Iterator[Located]) -> Iterator[Located]:
+    """Yields events, with one TRUNCATE for each record, whose rows have a table each."""
+    truncate: list[Located] = []
+    for one in found:
+        if truncate and one[:2] != truncate[0][:2]:
+            yield _joined(truncate)
+            truncate = []
+        if isinstance(one.event, Truncate):
+            truncate.append(one)
+        else:
+            yield one
+    if truncate:
+        yield _joined(truncate)
+
+
+def _joined(truncate: list[Located]) -> Located:
+    """Returns one event of those of a record."""
+    first = truncate[0]
+    if len(truncate) == 1:
+        return first
+    events = [cast(Truncate, one.event) for one in truncate]
+    tables = tuple(chain.from_iterable(event.tables for event in events))
+    numbers = tuple(chain.from_iterable(event.relation_ids for event in events))
+    return first._replace(event=replace(events[0], tables=tables, relation_ids=numbers))
 
 
 class _Events:

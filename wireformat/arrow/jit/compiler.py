@@ -17,6 +17,7 @@ import numba
 import numba.extending
 import numpy as np
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from .linking import linking
@@ -49,8 +50,11 @@ def hot(function: Function) -> Function:
     return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(function)
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Function, *, by_byte: bool = False) -> Function:
     """Compiles an entry point at its first call, or loads it from the cache.
+
+    by_byte   whether its loops take one item at a time. In a scan the short loops over names and cells, for many items
+              at once, would need the registers that the loops over the bytes use
 
     Callers must always pass the same types. numba replaces its cache files as a whole, but if two processes add
     different signatures of one function at the same time, they can damage its index.
@@ -65,7 +69,7 @@ def compiled(function: Function) -> Function:
         numba.config.CACHE_DIR = previous
     if dispatcher is None or not _is_cached_in(folder, dispatcher):
         dispatcher = numba.njit(nogil=True, **_SETTINGS)(function)
-    return _quick_to_load(dispatcher)
+    return _quick_to_load(dispatcher, by_byte)
 
 
 def _is_cached_in(folder: str, dispatcher: Any) -> bool:
@@ -79,7 +83,7 @@ def _is_cached_in(folder: str, dispatcher: Any) -> bool:
     return isinstance(path, str) and Path(path).is_relative_to(folder)
 
 
-def _quick_to_load(dispatcher: Any) -> Any:
+def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
     """Lets compiled code be loaded from the cache without loading the compiler's tables, which numba fills first.
 
     The function is not changed if numba does not compile, or in a release of numba that works differently.
@@ -105,8 +109,13 @@ def _quick_to_load(dispatcher: Any) -> Any:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            with linking(_INNER):
-                return compile_now(signature)
+            with global_compiler_lock, linking(_INNER):
+                vectorizes = numba.config.LOOP_VECTORIZE
+                numba.config.LOOP_VECTORIZE = vectorizes and not by_byte
+                try:
+                    return compile_now(signature)
+                finally:
+                    numba.config.LOOP_VECTORIZE = vectorizes
         finally:
             if was_enabled:
                 gc.enable()

@@ -1,15 +1,23 @@
-"""The filters of ReadOptions as the scans take them: plain arrays."""
+"""The filters of ReadOptions as the scans take them: plain arrays, and the search for a table among its patterns."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...limits import RECORD_BYTES
 from ...options import ReadOptions
 from ...options.reading import KINDS
-from .notes import DELETE, INSERT, OF_ANY_TABLE, TYPE_KIND
+from ..arrays import Array, Int
+from ..jit.compiler import inner
+from .notes import DELETE, INSERT, OF_ANY_TABLE, TABLE_NAME, TABLE_SCHEMA, TYPE_KIND, ScanArrays
+
+FREE, ANY = -2, -1
+"""In place of the length of a name: of the schema of a slot without a pattern; of *."""
+
+LOW_BITS, FACTOR = 0x7FFFFFFF, 0x9E3779B1
+"""The low bits of a number times FACTOR, which spreads them, fit in an int64."""
 
 
 class Filters(NamedTuple):
@@ -18,28 +26,85 @@ class Filters(NamedTuple):
     kinds: int
     """Bit n: KINDS[n] is wanted; bit OF_ANY_TABLE + n: whatever its table."""
     patterns: np.ndarray[Any, Any]
-    """int32[n, 4]: pairs (start, length) of schema and of table in names; length -1 is *"""
+    """int32[n, 4]: slots of a table with free ones in it, or none if all tables are wanted; in each the pairs
+    (start, length) of schema and of table in names, or FREE"""
     names: np.ndarray[Any, Any]
     """uint8[n], UTF-8: a good record's text is UTF-8 or ASCII, others are looked at after they are transcoded"""
 
 
+@inner
+def name_hash(data: Any, start: Int, length: Int) -> Int:
+    """What the search for a pattern knows of a name, or of ANY."""
+    hashed = np.int64(length)
+    for at in range(start, start + length):
+        hashed = ((hashed ^ hashed >> 31 ^ np.int64(data[at])) & LOW_BITS) * FACTOR
+    return hashed
+
+
+@inner
+def home_slot(schema: Int, table: Int, slots: Int) -> Int:
+    """Where the search for a pattern with names of these hashes begins."""
+    return (((schema >> 7 ^ table >> 4) & LOW_BITS) * FACTOR >> 20) & slots - 1
+
+
+@inner
+def has_pattern(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
+    """Whether a pattern names the table of a row."""
+    buffer, rows, text = arrays.buffer, arrays.rows, arrays.text
+    schema_hash = table_hash = any_hash = name_hash(names, 0, ANY)
+    for field in (TABLE_SCHEMA, TABLE_NAME):
+        start, length = rows[field, row], rows[field + 1, row]
+        hashed = name_hash(buffer if start >= 0 else text, start if start >= 0 else ~start, length)
+        schema_hash, table_hash = table_hash, hashed
+    for stars in range(4):  # bit 0: * in place of the schema, bit 1: of the table
+        slot = home_slot(any_hash if stars & 1 else schema_hash, any_hash if stars & 2 else table_hash, len(patterns))
+        while patterns[slot, 1] != FREE:
+            matches = True
+            for part in range(2):
+                start, length = patterns[slot, 2 * part], patterns[slot, 2 * part + 1]
+                own, own_length = rows[TABLE_SCHEMA + 2 * part, row], rows[TABLE_SCHEMA + 2 * part + 1, row]
+                if stars >> part & 1:
+                    matches = matches and length == ANY
+                else:
+                    matches = matches and length == own_length
+                    at = 0
+                    while matches and at < length:
+                        matches = (buffer[own + at] if own >= 0 else text[~own + at]) == names[start + at]
+                        at += 1
+            if matches:
+                return True
+            slot = slot + 1 & len(patterns) - 1
+    return False
+
+
+@lru_cache(maxsize=16)
+def _slots_of(tables: tuple[tuple[str | None, str | None], ...]) -> tuple[Array, Array]:
+    """The patterns of some tables, and the text of their names; see Filters."""
+    slots = np.full((2 << len(tables).bit_length(), 4), FREE, np.int32)
+    names = bytearray()
+    for pattern in tables:
+        pairs, hashes = [], []
+        for part in pattern:
+            name = b"" if part is None else part.encode()
+            length = ANY if part is None else len(name)
+            pairs += [len(names), length]
+            hashes.append(int(name_hash(name, 0, length)))
+            names += name
+        slot = home_slot(hashes[0], hashes[1], len(slots))
+        while slots[slot, 1] != FREE:
+            slot = slot + 1 & len(slots) - 1
+        slots[slot] = pairs
+    return slots, np.frombuffer(bytes(names), np.uint8)
+
+
 def make_filters(options: ReadOptions) -> Filters:
     """The filters of checked options."""
-    names = bytearray()
-    patterns = []
-    for pattern in options.tables or ():
-        row: list[int] = []
-        for part in pattern:
-            row += [len(names), -1 if part is None else len(part.encode())]
-            names += (part or "").encode()
-        patterns.append(row)
-    if options.tables == ():
-        patterns.append([0, RECORD_BYTES, 0, RECORD_BYTES])  # no name is so long
+    patterns, names = _slots_of(tuple(options.tables or ()))
     kinds = sum(1 << bit for bit, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds)
     return Filters(
         kinds | 1 << OF_ANY_TABLE + TYPE_KIND,  # its names are those of a type
-        np.array(patterns, np.int32).reshape(-1, 4),
-        np.frombuffer(bytes(names), np.uint8),
+        patterns if options.tables is not None else patterns[:0],
+        names,
     )
 
 

@@ -9,8 +9,8 @@ A kernel adds three functions, all compiled into its own walk:
         where the record after the one that ends at `end` begins, and MORE, DONE or LOST
     read_record(arrays, at, stop, row) -> status
         notes the record at [at, stop) in row `row` of `arrays` (see ScanArrays), after `begin_row` has filled that row;
-        FULL if there are too few cells, RARE if the walk over rare records reads it, STEPPED_OVER for a row change of a
-        table that the filters are known to drop
+        FULL if there are too few cells, RARE if the walk over rare records reads it (plus EXTRA_ROW for each row that
+        it may need besides the first one), STEPPED_OVER for a row change of a table that the filters are known to drop
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .notes import (
     DETAIL,
     DETAILS_PER_ROW,
     ENDS,
+    EXTRA_ROW,
     FIRST_STEPPED,
     FIRST_STEPPED_RECORD,
     FRAMING,
@@ -46,6 +47,7 @@ from .notes import (
     PRESENT,
     RARE,
     RARE_ROWS,
+    RESERVED,
     STATUS,
     STEPPED,
     STEPPED_MESSAGE,
@@ -117,7 +119,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         dictionary      int32[d, 2]   pairs of the constant texts, then relations; a scan may learn some
         settings        int64[s]      UTF8, KINDS_WANTED and so on of notes.py; for pgoutput also those of
                                       pgoutput_relations.py
-        patterns        int32[p, 4]   wanted tables, each the pairs of schema and name in `names`; empty: all tables
+        patterns        int32[p, 4]   wanted tables, or none if all are wanted; see Filters
         names           uint8[k]      the text of the patterns
         returns         int           number of rows noted. If it is 0 and messages are left, the next record needs
                                       cursor[TEXT_NEEDED] more bytes of text
@@ -149,6 +151,10 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                     or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)
                 ):
                     return SCRATCH_OVERRUN
+                more = status // EXTRA_ROW
+                status -= more * EXTRA_ROW
+                if row + more + 2 > rows.shape[1]:
+                    status = FULL
                 if status == FULL and row > 0:
                     cursor[TEXT_USED] = used
                     break
@@ -166,6 +172,10 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                     cursor[TEXT_USED] = used + cursor[TEXT_NEEDED]
                     rows[ENDS + DETAIL, row] += DETAILS_PER_ROW
                     cursor[RARE_ROWS] += 1
+                    for _ in range(more):
+                        row += 1
+                        begin_row(rows, row, indexes[message], record, body, size, RESERVED)
+                        rows[ENDS + DETAIL, row] += DETAILS_PER_ROW
                 if status == STEPPED_OVER:
                     _count_stepped(cursor, indexes[message], record)
                     cursor[TEXT_USED] = used
@@ -191,4 +201,4 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         return row
 
     scan.__name__ = scan.__qualname__ = name + outside_mark(read_record)
-    return compiled(scan)
+    return compiled(scan, by_byte=True)

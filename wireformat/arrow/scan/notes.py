@@ -73,6 +73,8 @@ FULL = 3  # the scratch has too few cells for it; no row keeps this
 RARE = 4  # the walk over rare records reads it, before anybody else sees the row; see rare_records.py
 STEPPED_OVER = 5  # a change of a table that the filters drop, whose cells are not read; no row keeps this
 UNLIKE = 6  # a row image that does not have the columns of a relation; no row keeps this
+RESERVED = 7  # kept free for a RARE record before it that becomes more rows than one
+EXTRA_ROW = 8  # RARE, or GOOD of the walk over rare records, with this for each row after the first one
 
 # What the texts of a good row still need, as flags: the transcoder, the walk over binary values or the second look
 # does it.

@@ -97,11 +97,17 @@ def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     state = np.int64(0)
     at, stop = start, start + length
     while at < stop and state != _NO_TEXT:
-        if state == _START and stop - at >= 8 and is_ascii_block(data, at):
-            at += 8
-        else:
+        character = np.int64(0)  # how many bytes are known to be whole characters
+        if state == _START and stop - at >= 8:
+            word = read_32(data, at)
+            if is_ascii_block(data, at):
+                character = np.int64(8)
+            elif word & 0xF0C0C000 == 0xE0808000 and word & 0x0F200000 != 0 and word & 0x0F200000 != 0x0D200000:
+                character = np.int64(3)
+        if character == 0:
             state = np.int64(UTF8_STATES[state, data[at]])
-            at += 1
+            character = np.int64(1)
+        at += character
     return 0 if state == _START else TRANSCODE
 
 

@@ -9,6 +9,7 @@ from ..arrays import Array, Int
 from ..ascii import SLASH
 from ..jit.compiler import compiled, inner
 from .dictionary import FIRST_KEY, TIME_KEY, token_entry
+from .filters import has_pattern
 from .notes import (
     BODY,
     CELL_FIELDS,
@@ -133,8 +134,8 @@ def note_heartbeat_time(arrays: ScanArrays, row: Int, time: Int) -> None:
 
 @inner
 def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
-    """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
-    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    """Whether the filters keep a good row."""
+    rows, dictionary = arrays.rows, arrays.dictionary
     wanted = arrays.settings[KINDS_WANTED] >> rows[KIND, row]
     if not wanted & 1:
         return False
@@ -143,21 +144,7 @@ def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bo
     relation = rows[RELATION, row]
     if relation > 0 and dictionary[relation + COLUMNS, 1] != UNDECIDED:
         return dictionary[relation + COLUMNS, 1] == WANTED
-    matches = False
-    for pattern in range(len(patterns)):
-        matches = True
-        for part in range(0, 4, 2):
-            start, length = patterns[pattern, part], patterns[pattern, part + 1]
-            own = rows[TABLE_SCHEMA + part, row]
-            if length >= 0 and length != rows[TABLE_SCHEMA + part + 1, row]:
-                matches = False
-            elif matches:
-                for at in range(length):
-                    if (buffer[own + at] if own >= 0 else text[~own + at]) != names[start + at]:
-                        matches = False
-                        break
-        if matches:
-            break
+    matches = has_pattern(arrays, row, patterns, names)
     if relation > 0:
         dictionary[relation + COLUMNS, 1] = WANTED if matches else UNWANTED
     return matches

@@ -64,9 +64,14 @@ def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool, Int]:
             return at, escaped, quotes
         if byte == APOSTROPHE:
             quotes += 1
+            while stop - at > 1 and buffer[at + 1] == APOSTROPHE:
+                quotes += 1
+                at += 1
         elif byte == BACKSLASH:
             escaped = True
             at += 1
+            while stop - at > 2 and buffer[at + 1] == BACKSLASH:
+                at += 2
         else:
             return -1, escaped, quotes
         at = special_at(buffer, at + 1, stop)

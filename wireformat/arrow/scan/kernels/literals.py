@@ -22,7 +22,7 @@ from ...ascii import (
     UPPER_B,
 )
 from ...jit.compiler import hot, inner
-from ...jit.intrinsics import BLOCK, find_special
+from ...jit.intrinsics import BLOCK, copy_block, find_special
 from ..dictionary import token_entry
 from ..notes import UNCHANGED_LENGTH
 from ..tokens import BOOLEANS, FALSE, LITERALS, NULL, TRUE, UNCHANGED
@@ -46,6 +46,10 @@ for _letter, _byte in zip(b'"\\bfnrt', b'"\\\b\f\n\r\t', strict=True):
 _HEX = np.full(256, _NO_ESCAPE, np.uint8)
 for _digit in b"0123456789abcdefABCDEF":
     _HEX[_digit] = int(chr(_digit), 16)
+_IS_SPECIAL = np.zeros(256, np.bool_)
+for _byte in (*range(SPACE), QUOTE, APOSTROPHE, BACKSLASH):
+    _IS_SPECIAL[_byte] = True
+"""The bytes that `special_at` looks for."""
 
 
 @hot
@@ -76,6 +80,18 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
     """
     state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 after a quote that ends it or is doubled
     while at < stop:
+        while state == 1 and quote != QUOTE and stop - at > 1:  # pairs that are one byte each often follow each other
+            first, second = np.int64(buffer[at]), buffer[at + 1]
+            byte = np.int64(_ESCAPES[second]) if json and first == BACKSLASH else np.int64(_NO_ESCAPE)
+            if quote != 0 and first == quote and second == first:
+                byte = first
+            if byte == _NO_ESCAPE:
+                break
+            text[used] = byte
+            used += 1
+            at += 2
+        if at == stop:
+            break
         begin = at
         byte = np.int64(buffer[at])
         at += 1
@@ -105,11 +121,15 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
             used += 1
             state = 1
             if at < stop and buffer[at] > APOSTROPHE and buffer[at] != BACKSLASH:  # more that is as it is
-                run = special_at(buffer, at, stop) - at
-                for step in range(run):
-                    text[used + step] = buffer[at + step]
-                at += run
-                used += run
+                end = special_at(buffer, at, stop)
+                while end - at >= BLOCK:
+                    copy_block(text, used, buffer, at)
+                    at += BLOCK
+                    used += BLOCK
+                while at < end:
+                    text[used] = buffer[at]
+                    at += 1
+                    used += 1
     return at if state == 2 or quote == 0 else -1, used
 
 
@@ -125,6 +145,11 @@ def quoted_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool]:
                 return at + 1, doubled
             doubled = True
             at += 1
+            while stop - at > 2 and buffer[at + 1] == quote and buffer[at + 2] == quote:
+                at += 2
+        else:
+            while stop - at > 1 and buffer[at + 1] != quote and _IS_SPECIAL[buffer[at + 1]]:
+                at += 1
         at = special_at(buffer, at + 1, stop)
     return -1, doubled
 

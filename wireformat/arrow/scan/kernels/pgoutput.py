@@ -38,6 +38,7 @@ from ..notes import (
     DECLINED,
     DELETE,
     ENDS,
+    EXTRA_ROW,
     FULL,
     GIVEN,
     GOOD,
@@ -82,7 +83,7 @@ from ..relations.entries import (
 )
 from ..row_notes import note_detail, note_lsn
 from ..tokens import FULL_ROW, KEY_ROW
-from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, RELATION_CODES
+from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, RELATION_CODES, truncated_tables
 from .pgoutput_values import binary_value, note_time
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
@@ -276,7 +277,7 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     relation_code = settings[RELATION_CODES + cursor[NEXT_MESSAGE]]
     if kind == RARE_KIND:
         rows[RELATION, row] = relation_code
-        return RARE
+        return RARE if relation_code >= 0 else RARE + EXTRA_ROW * (truncated_tables(buffer, at + 1, relation_code) - 1)
     if kind == BEGIN or kind == COMMIT:
         if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
             return DECLINED

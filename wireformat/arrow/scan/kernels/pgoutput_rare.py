@@ -1,5 +1,5 @@
 """The walk over pgoutput's rare messages: of prepared transactions, logical messages, origins, types, keepalives, and
-TRUNCATE of one table.
+TRUNCATE.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. In the functions for one kind, `at` is the byte
 after the kind, and `stop` the end of the record.
@@ -33,6 +33,7 @@ from ..notes import (
     COMMIT_LSN,
     COMMIT_PREPARED,
     DECLINED,
+    EXTRA_ROW,
     GOOD,
     HEARTBEAT,
     KIND,
@@ -52,10 +53,17 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import read_32, read_64, write_decimal
-from ..rare_records import make_rare_walk
+from ..rare_records import begin_extra_row, make_rare_walk
 from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
-from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, TRUNCATE_HEAD
+from .pgoutput_relations import (
+    IS_OPENGAUSS,
+    RARE_TAGS,
+    RELATION_CODES,
+    TRUNCATE_HEAD,
+    is_in_block,
+    truncated_tables,
+)
 from .pgoutput_values import note_time
 
 KIND_OF_BYTE = np.zeros(256, np.int64)
@@ -208,27 +216,34 @@ def read_type(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_xid: bool) -
 
 
 @inner
-def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation: Int, has_xid: bool) -> Int:
-    """TRUNCATE of one table, from the byte after the kind to the end; returns the row's status.
+def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int, code: Int) -> Int:
+    """TRUNCATE, from the byte after the kind to the end; returns the row's status, with the rows after it.
 
-    relation   the entry of its relation in the dictionary, or 0
+    code   see RELATION_CODES
     """
-    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
+    buffer, rows, dictionary, settings = arrays.buffer, arrays.rows, arrays.dictionary, arrays.settings
+    first, count, has_xid = row, truncated_tables(buffer, at, code), is_in_block(code)
     head = at + 4 * has_xid
-    if relation == 0 or stop - head != TRUNCATE_HEAD + 4 or read_32(buffer, head) != 1:
+    if stop - head != TRUNCATE_HEAD + 4 * count:
         return DECLINED
     flags = np.int64(buffer[head + 4])
     if flags & ~TRUNCATE_FLAGS != 0:
         return DECLINED
     if has_xid:
         note_xid(arrays, at, row)
-    for part in range(2):
-        rows[TABLE_SCHEMA + part, row] = dictionary[relation + SCHEMA, part]
-        rows[TABLE_NAME + part, row] = dictionary[relation + TABLE, part]
-    note_flag(arrays, row, RESTART_IDENTITY_KEY, flags & RESTARTS_IDENTITY != 0)
-    note_flag(arrays, row, CASCADE_KEY, flags & CASCADES != 0)
-    note_detail(arrays, row, RELATION_ID_KEY, dictionary[relation + DETAILS, 0], dictionary[relation + DETAILS, 1])
-    return GOOD
+    for table in range(count):
+        relation = code >> 1 if code >= 0 else settings[RELATION_CODES + (~code >> 1) + table]
+        if relation == 0:
+            return DECLINED
+        if table > 0:
+            row = begin_extra_row(rows, row)
+        for part in range(2):
+            rows[TABLE_SCHEMA + part, row] = dictionary[relation + SCHEMA, part]
+            rows[TABLE_NAME + part, row] = dictionary[relation + TABLE, part]
+        note_flag(arrays, row, RESTART_IDENTITY_KEY, flags & RESTARTS_IDENTITY != 0)
+        note_flag(arrays, row, CASCADE_KEY, flags & CASCADES != 0)
+        note_detail(arrays, row, RELATION_ID_KEY, dictionary[relation + DETAILS, 0], dictionary[relation + DETAILS, 1])
+    return GOOD + EXTRA_ROW * (row - first)
 
 
 @inner
@@ -244,7 +259,8 @@ def read_rare(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see rare_records.py."""
     buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
     kind = KIND_OF_BYTE[buffer[at]]
-    relation, in_block = rows[RELATION, row] >> 1, rows[RELATION, row] & 1 == 1
+    code = rows[RELATION, row]
+    has_xid = is_in_block(code) == 1
     rows[KIND, row] = kind
     rows[RELATION, row] = 0
     if kind == HEARTBEAT:
@@ -252,13 +268,13 @@ def read_rare(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     if kind == ORIGIN_KIND:
         return read_origin(arrays, at + 1, stop, row)
     if kind == TYPE_KIND:
-        return read_type(arrays, at + 1, stop, row, in_block)
+        return read_type(arrays, at + 1, stop, row, has_xid)
     if kind == TRUNCATE:
-        return read_truncate(arrays, at + 1, stop, row, relation, in_block)
-    if settings[IS_OPENGAUSS] == 1 or (in_block and (kind != MESSAGE_KIND or is_aside(buffer, at, stop))):
+        return read_truncate(arrays, at + 1, stop, row, code)
+    if settings[IS_OPENGAUSS] == 1 or (has_xid and (kind != MESSAGE_KIND or is_aside(buffer, at, stop))):
         return DECLINED  # of a block, the declaration's reader must see that it ends
     if kind == MESSAGE_KIND:
-        return read_message(arrays, at + 1, stop, row, in_block)
+        return read_message(arrays, at + 1, stop, row, has_xid)
     return read_prepared(arrays, at + 1, stop, row, kind != BEGIN)
 
 

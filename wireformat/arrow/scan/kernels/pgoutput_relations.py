@@ -42,7 +42,9 @@ IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 """Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
 
 The code of a row, or of a Relation message, is 2 times its relation's entry in the dictionary (0 without a relation),
-plus 1 in a streamed block. That of a Truncate message is the same, with the first of its relations. The code of other
+plus 1 in a streamed block. That of a Truncate message of one table is the same. If it has more, its code is the
+complement of such a number, with the index of the first of their entries among the codes, which follow those of the
+messages; it has as many tables as it says. The code of other
 messages is 1 if a block is open before them: the declaration must see it if they end the block. So is that of a
 Relation message in a block, which the declaration reads."""
 
@@ -84,6 +86,18 @@ NONE_FOUND = _found([])
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
+
+
+@inner
+def is_in_block(code: Int) -> Int:
+    """1 if a message with this code is in a streamed block, else 0."""
+    return (code if code >= 0 else ~code) & 1
+
+
+@inner
+def truncated_tables(buffer: Array, at: Int, code: Int) -> Int:
+    """How many tables a Truncate message has, if it has a relation; `at` is the byte after its kind."""
+    return np.int64(1) if code >= 0 else read_32(buffer, at + 4 * is_in_block(code))
 
 
 @inner
@@ -174,8 +188,10 @@ class _Walk:
             self._known_generation = known.generation
             self._generation += 1
         count = len(message_batch.starts)
-        codes, described = np.empty(count, np.int64), np.empty((2, count), np.int64)
-        state = np.zeros(2, np.int64)
+        most_tables = int((message_batch.stops - message_batch.starts).sum()) // 4  # unused memory costs nothing
+        codes, described = np.empty(count + most_tables, np.int64), np.empty((2, count), np.int64)
+        state = np.zeros(STATE_FIELDS, np.int64)
+        state[CODES] = count
         message = learned = 0
         found = NONE_FOUND
         while True:
@@ -213,9 +229,9 @@ class _Walk:
             )
             learned = listed.learn(relations, learned, count)
             if message == count:
-                return codes, listed
+                return codes[: state[CODES]], listed
             if self._roles[record[0]] == ASKS:
-                at = 1 + 4 * in_block + (TRUNCATE_HEAD if record[0] == TRUNCATE_TAG else 0)
+                at = 1 + 4 * in_block + (TRUNCATE_HEAD + 4 * state[TABLES] if record[0] == TRUNCATE_TAG else 0)
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
                 found = _found([(entry, -1)])
                 continue
@@ -263,8 +279,9 @@ class _Walk:
         return found if found[0, 1] >= 0 else NONE_FOUND
 
 
-USED, DESCRIBED = range(2)
-"""Fields of the state of `_follow`: how many bytes of messages are kept, and how many messages describe a relation."""
+USED, DESCRIBED, CODES, TABLES, STATE_FIELDS = range(5)
+"""Fields of the state of `_follow`: how many bytes of messages are kept, how many messages describe a relation, how
+many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them."""
 
 
 @compiled
@@ -311,13 +328,18 @@ def _follow(
             entry, index = found[message - begin, 0], found[message - begin, 1]
         is_relation = role == TELLS and in_block == 0
         number = np.int64(0)
+        tables = number_at = np.int64(0)
         if role == ASKS:
             number_at = at + 1 + 4 * in_block
             if buffer[at] == TRUNCATE_TAG:
+                if stop - number_at > TRUNCATE_HEAD:
+                    tables = read_32(buffer, number_at)
                 number_at += TRUNCATE_HEAD
             if size < LEAST_ROW_BYTES or stop - number_at < 4:
                 continue
-            number = read_32(buffer, number_at)
+            if tables > 1 and stop - number_at != 4 * tables:
+                codes[message] = in_block
+                continue
         elif is_relation:
             if size < LEAST_RELATION_BYTES:
                 return message
@@ -360,19 +382,28 @@ def _follow(
         else:
             codes[message] = in_block
             continue
-        key = generation << 33 | in_block << 32 | number
-        slot = number & len(cache) - 1
-        home = slot
-        for _ in range(PROBES):
-            if cache[slot, KEY] == key or cache[slot, KEY] >> 33 != generation:
-                break
-            slot = slot + 1 & len(cache) - 1
-        else:
-            slot = home
-        if entry < 0:
-            if cache[slot, KEY] != key:
-                return message
-            entry = cache[slot, ENTRY]
-        cache[slot, KEY], cache[slot, ENTRY] = key, entry
-        codes[message] = 2 * entry + in_block
+        for table in range(state[TABLES], tables if tables > 1 else 1):
+            if role == ASKS:
+                number = read_32(buffer, number_at + 4 * table)
+            key = generation << 33 | in_block << 32 | number
+            slot = number & len(cache) - 1
+            home = slot
+            for _ in range(PROBES):
+                if cache[slot, KEY] == key or cache[slot, KEY] >> 33 != generation:
+                    break
+                slot = slot + 1 & len(cache) - 1
+            else:
+                slot = home
+            if entry < 0:
+                if cache[slot, KEY] != key:
+                    return message
+                entry = cache[slot, ENTRY]
+            cache[slot, KEY], cache[slot, ENTRY] = key, entry
+            if tables > 1:
+                codes[state[CODES]] = entry
+                state[CODES] += 1
+                state[TABLES] = table + 1
+                entry = np.int64(-1)
+        codes[message] = 2 * entry + in_block if tables <= 1 else ~(2 * (state[CODES] - tables) + in_block)
+        state[TABLES] = 0
     return len(starts)

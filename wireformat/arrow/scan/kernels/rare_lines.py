@@ -1,5 +1,5 @@
-"""The walk over the rare records of text styles: TRUNCATE of one table; of test-decoding logical messages, and lines
-with the name of a prepared transaction.
+"""The walk over the rare records of text styles: TRUNCATE; of test-decoding logical messages, and lines with the name
+of a prepared transaction.
 
 It follows wireformat/grammar/truncate.py, messages.py and lines.py.
 """
@@ -11,7 +11,7 @@ from ....grammar.truncate import NO_FLAGS
 from ....grammar.tuple_text import TABLE
 from ....options.reading import KINDS
 from ...arrays import Array, Int
-from ...ascii import APOSTROPHE, BACKSLASH, COLON, COMMA, DIGIT_0, DIGIT_1, DIGIT_9
+from ...ascii import APOSTROPHE, BACKSLASH, COLON, COMMA, DIGIT_0, DIGIT_1, DIGIT_9, SPACE
 from ...jit.compiler import inner
 from ..dictionary import (
     CASCADE_KEY,
@@ -27,18 +27,20 @@ from ..notes import (
     DECLINED,
     DETAIL,
     ENDS,
+    EXTRA_ROW,
     GOOD,
     KIND,
     MESSAGE_KIND,
     NAME,
     NEEDS,
     RELATION,
+    TEXT_USED,
     TIME_TEXT,
     TRUNCATE,
     VALUE,
     ScanArrays,
 )
-from ..rare_records import make_rare_walk
+from ..rare_records import begin_extra_row, make_rare_walk
 from ..row_notes import note_detail, note_flag
 from ..tokens import (
     MESSAGE_CONTENT,
@@ -49,7 +51,7 @@ from ..tokens import (
     TRUNCATE_FLAGS,
     TRUNCATE_MARK,
 )
-from .names import read_table
+from .names import names_end, read_table
 from .transaction_lines import (
     LINE_FIELDS,
     PART_FIELDS,
@@ -174,11 +176,12 @@ def put_gid(arrays: ScanArrays, row: Int, cell: Int, begin: Int, end: Int) -> No
 
 @inner
 def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """TRUNCATE of one table, from its name to the end; returns the row's status."""
-    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    """TRUNCATE, from the name of its first table to the end; returns the row's status, with the rows after it."""
+    buffer, rows, cursor = arrays.buffer, arrays.rows, arrays.cursor
+    text, dictionary = arrays.text, arrays.dictionary
     rows[KIND, row], rows[RELATION, row] = TRUNCATE, 0
-    mark = read_table(arrays, at, stop, row, COLON)
-    flags = token_end(buffer, mark, stop, text, dictionary, TRUNCATE_ENTRY) if mark >= 0 else -1
+    mark = names_end(buffer, at, stop, COLON)
+    flags = token_end(buffer, mark, stop, text, dictionary, TRUNCATE_ENTRY) if 0 <= mark <= stop else -1
     if flags < 0:
         return DECLINED
     end = token_end(buffer, flags, stop, text, dictionary, NO_FLAGS_ENTRY)
@@ -192,10 +195,23 @@ def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             end = after
     if end != stop:
         return DECLINED
-    note_flag(arrays, row, RESTART_IDENTITY_KEY, restarts)
-    note_flag(arrays, row, CASCADE_KEY, cascades)
-    rows[NEEDS, row] = record_needs(buffer, at, stop, arrays.settings)
-    return GOOD
+    needs = record_needs(buffer, at, stop, arrays.settings)
+    first, used = row, cursor[TEXT_USED]
+    while True:
+        end = read_table(arrays, at, stop, row, COMMA)
+        is_last = end < 0
+        if is_last:
+            cursor[TEXT_USED] = used
+            end = read_table(arrays, at, stop, row, COLON)
+        elif needs != 0 or end == stop or buffer[end] != SPACE:
+            return DECLINED
+        note_flag(arrays, row, RESTART_IDENTITY_KEY, restarts)
+        note_flag(arrays, row, CASCADE_KEY, cascades)
+        rows[NEEDS, row] = needs
+        if is_last:
+            return GOOD + EXTRA_ROW * (row - first) if end == mark else DECLINED
+        at, used = end + 1, cursor[TEXT_USED]
+        row = begin_extra_row(rows, row)
 
 
 @inner

@@ -17,11 +17,39 @@ from ....grammar.lines import Line, LinePart
 from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
 from ...arrays import Array, Int
-from ...ascii import CASE_BIT, DIGIT_0, DIGIT_9, LOWER_A, LOWER_Z, MINUS, MOST_DIGITS, SLASH, SPACE, UPPER_A, UPPER_F
+from ...ascii import (
+    CASE_BIT,
+    COMMA,
+    DIGIT_0,
+    DIGIT_9,
+    LOWER_A,
+    LOWER_Z,
+    MINUS,
+    MOST_DIGITS,
+    SLASH,
+    SPACE,
+    UPPER_A,
+    UPPER_F,
+)
 from ...jit.compiler import hot, inner
 from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, GID_KEY, ORIGIN, PREPARE_TIME_KEY, token_entry
 from ..loop import DONE, LOST, MORE
-from ..notes import CSN, DECLINED, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, RARE, TIME_TEXT, UTF8, XID, ScanArrays
+from ..notes import (
+    CSN,
+    DECLINED,
+    DETAILS_PER_ROW,
+    EXTRA_ROW,
+    GOOD,
+    KIND,
+    LINES,
+    PRESENT,
+    RARE,
+    TIME_TEXT,
+    TRUNCATE,
+    UTF8,
+    XID,
+    ScanArrays,
+)
 from ..primitives import is_ascii, read_32, read_64, same_bytes, transcode_flag
 from ..row_notes import note_detail
 from ..tokens import DDL_OBJECT_WORDS, MESSAGE_WORDS, TABLE_WORD
@@ -218,13 +246,17 @@ def find_line(arrays: ScanArrays, at: Int, stop: Int) -> tuple[Int, Int]:
 @inner
 def read_line(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """A line of the table, to the end of the record; returns the row's status. What is odd is left to the grammar."""
-    settings = arrays.settings
+    buffer, settings = arrays.buffer, arrays.settings
     line, end = find_line(arrays, at, stop)
     if line < 0:
         return DECLINED
     first = line + LINE_FIELDS
     if settings[line + 2] > 0 and settings[first + 2] == RARE_VALUE:
-        return RARE
+        tables = np.int64(0)  # after the first one, if that is what the commas are between
+        if settings[line] == TRUNCATE:
+            for comma in range(end, stop):
+                tables += buffer[comma] == COMMA
+        return RARE + EXTRA_ROW * tables
     arrays.rows[KIND, row] = settings[line]
     return read_parts(arrays, end, stop, row, first, first + settings[line + 2] * PART_FIELDS)
 
