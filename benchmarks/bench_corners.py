@@ -19,6 +19,7 @@ from .corner_binary import BINARY_VALUES
 from .corner_corrupt import CORRUPT
 from .corner_encodings import ENCODINGS
 from .corner_records import RECORDS
+from .corner_shapes import SHAPES
 from .measure import TURN_SECONDS, Result, Say, interleaved, repeated, timed
 
 CHANGES = 20_000
@@ -27,7 +28,7 @@ CHANGES = 20_000
 QUICK_CHANGES = 500
 
 CORNERS: tuple[Corner, ...] = tuple(
-    sorted((*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES), key=lambda corner: corner.format)
+    sorted((*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES, *SHAPES), key=lambda corner: corner.format)
 )
 """Those of a format follow each other, so that they are measured in turn."""
 
