@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,9 +30,9 @@ MESSAGE = "message"
 """The index of a message in all files: its position."""
 
 
-MOST_LITERALS, MOST_LITERAL_BYTES = 256, 1 << 20
-"""Up to this many tasks, of so many bytes, are in the plan of the query, which every task gets: a shuffle is another
-job, which takes longer."""
+MOST_GIVEN, MOST_GIVEN_BYTES = 256, 1 << 20
+"""Up to this many tasks, of so many bytes, are in the function that every task gets: a shuffle is another job, which
+takes longer."""
 
 
 Read = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -98,7 +98,7 @@ class FileMessages:
 
     def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
         """Returns what a function makes of all files, which are there or raise."""
-        return task_frame(self.session, [{0: pickle.dumps(FileTask(self.files, 0, None))}]).mapInArrow(read, schema)
+        return map_tasks(self.session, [{0: pickle.dumps(FileTask(self.files, 0, None))}], read, schema)
 
     def map_chunks(
         self,
@@ -116,27 +116,41 @@ class FileMessages:
                 first = 0 if self._firsts is None else self._firsts[number]
                 plan = None if plans is None else plans[number][stream_key(())]
                 found.append({number: pickle.dumps(FileTask([file], first, plan))})
-        return task_frame(self.session, found).mapInArrow(read, schema)
+        return map_tasks(self.session, found, read, schema)
 
 
-def task_frame(session: SparkSession, partitions: Sequence[Mapping[int, bytes]]) -> DataFrame:
-    """Returns chunk and task as a DataFrame.
+def map_tasks(session: SparkSession, partitions: Sequence[Mapping[int, bytes]], read: Read, schema: Any) -> DataFrame:
+    """Returns what a function makes of tasks, which it takes as chunk and task.
 
     partitions   the tasks of each, by the number of the chunk
     """
-    tasks = [task for partition in partitions for task in partition.values()]
-    if tasks and len(partitions) <= MOST_LITERALS and sum(map(len, tasks)) <= MOST_LITERAL_BYTES:
-        rows = session.range(0, len(partitions), 1, len(partitions))
-        return rows.selectExpr(f"inline(array({', '.join(map(_literal, partitions))})[CAST(id AS INT)])")
+    count = len(partitions)
+    if count <= MOST_GIVEN and sum(len(task) for tasks in partitions for task in tasks.values()) <= MOST_GIVEN_BYTES:
+        own = partial(_read_given, partitions, read)
+        return session.range(0, count, 1, max(count, 1)).mapInArrow(own, schema)
     given = [(number, *task) for number, partition in enumerate(partitions) for task in partition.items()]
     found = session.createDataFrame(given, "partition int, chunk int, task binary")
-    return found.repartitionById(max(len(partitions), 1), "partition").select("chunk", "task")
+    return found.repartitionById(count, "partition").select("chunk", "task").mapInArrow(read, schema)
 
 
-def _literal(partition: Mapping[int, bytes]) -> str:
-    """Returns tasks in SQL."""
-    tasks = [f"struct({number} AS chunk, X'{task.hex()}' AS task)" for number, task in partition.items()]
-    return f"array({', '.join(tasks)})"
+def _read_given(
+    partitions: Sequence[Mapping[int, bytes]], read: Read, numbers: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that does with the tasks of partitions what `read` does.
+
+    numbers   of partitions
+    """
+    return read(_given(partitions, numbers))
+
+
+def _given(partitions: Sequence[Mapping[int, bytes]], numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields chunk and task."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            tasks = partitions[number]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([*tasks], pa.int32()), pa.array([*tasks.values()], pa.binary())], names=["chunk", "task"]
+            )
 
 
 def file_groups(batches: Iterable[pa.RecordBatch], format: str) -> Iterator[Group]:

@@ -20,7 +20,7 @@ from ..position_errors import check_positions
 from ..positions import PositionColumns
 from ..schemas import arrow_types
 from .extents import Extent, joined
-from .files import Read, task_frame
+from .files import Read, map_tasks
 from .groups import OtherPartitions, signs
 from .plain_files import parquet_files
 
@@ -123,7 +123,7 @@ class FrameFiles:
         others = {*range(len(self._ranges))} - of_ranges.keys()
         if others:
             find = partial(extent_batches, self._names[:-1], self._streams)
-            rows = self._tasks(others).mapInArrow(find, "number int, found binary").collect()
+            rows = self._map_tasks(others, find, "number int, found binary").collect()
             of_ranges |= {row["number"]: pickle.loads(row["found"]) for row in rows}
         found: list[tuple[Extent, int]] = []
         for number, extents in of_ranges.items():
@@ -153,14 +153,14 @@ class FrameFiles:
         relations_only   reads only messages that describe relations of pgoutput, and that begin or end their validity
         only             numbers of the ranges to read; None for all
         """
-        return self._tasks(only).mapInArrow(partial(batches_of_files, read, self._names, relations_only), schema)
+        return self._map_tasks(only, partial(batches_of_files, read, self._names, relations_only), schema)
 
-    def _tasks(self, only: Collection[int] | None) -> DataFrame:
+    def _map_tasks(self, only: Collection[int] | None, read: Read, schema: Any) -> DataFrame:
         tasks: list[dict[int, bytes]] = [{} for _ in range(self._partitions[-1] + 1)]
         for number, one in enumerate(self._ranges):
             if only is None or number in only:
                 tasks[self._partitions[number]][number] = pickle.dumps(one)
-        return task_frame(self._session, tasks)
+        return map_tasks(self._session, tasks, read, schema)
 
 
 def _has(path: Path, fields: Sequence[pa.Field]) -> bool:

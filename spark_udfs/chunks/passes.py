@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 from .groups import Group, NotSorted, OtherPartitions
 from .reading import Reading
 
-PARTS = "chunk int, stream string, found binary"
+PARTS = StructType().add("chunk", IntegerType()).add("stream", StringType()).add("found", BinaryType())
 """The schema of what the passes before a question find: the chunk, the stream as a text, and what was found there."""
 
 
