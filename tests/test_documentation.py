@@ -28,6 +28,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUN_ELSEWHERE = {
     "console": {
         "docs/command_line.md": "tests/cli/test_documentation.py",
+        "docs/commands.md": "tests/cli/test_documentation.py",
         "docs/install.md": "tests/test_wheel.py",
         "docs/quickstart.md": "tests/test_wheel.py",
     },

@@ -1,4 +1,4 @@
-"""The examples of docs/command_line.md print what the page says."""
+"""The examples of docs/command_line.md and docs/commands.md print what the pages say."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+PAGES = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("command_line", "commands"))
 CAPTURE = ROOT / "examples" / "sample_capture.parquet"
 IN_A_SHORT_RUN = 2
 """So many of the examples; each starts an interpreter or more."""
 
-(MAKES_CAPTURE,) = re.findall(r'^    python (-c) "(.*)"$', PAGE, re.MULTILINE)
-"""The command of the page that makes capture.bin."""
+(MAKES_CAPTURE,) = re.findall(r'^    python (-c) "(.*)"$', PAGES, re.MULTILINE)
+"""The command of the pages that makes capture.bin."""
 
-EXAMPLES = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGE, re.MULTILINE)
+EXAMPLES = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGES, re.MULTILINE)
 
 
 def test_the_examples_are_found() -> None:
-    assert len(EXAMPLES) == PAGE.count("\n$ ") == 13
+    assert len(EXAMPLES) == PAGES.count("\n$ ") == 13
 
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that the page's command makes."""
+    """The file that the pages' command makes."""
     folder = tmp_path_factory.mktemp("capture")
     (folder / CAPTURE.name).symlink_to(CAPTURE)
     subprocess.run([sys.executable, *MAKES_CAPTURE], cwd=folder, check=True)
