@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.engine.choice import make_engine
 from wireformat.formats.pgoutput.messages import RECORDS
+from wireformat.formats.pgoutput.relation_messages import read_message
 from wireformat.formats.pgoutput.relations import (
     ASKS,
     CLOSES,
@@ -358,11 +360,13 @@ class TestRoles:
         assert roles == {NOTHING, ASKS, TELLS, ENDS}
 
 
-def test_what_a_message_says_becomes_an_event_when_it_is_asked_for() -> None:
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_what_a_message_says_becomes_an_event_when_it_is_asked_for(as_bytes: bool) -> None:
     (event,) = wf.decode([OLD], FORMAT)
     assert isinstance(event, wf.Relation)
+    described = OLD if as_bytes else message_of(event)
     relations = Relations()
-    relations.describe([message_of(event)])
+    relations.describe([(OID, described)], partial(read_message, encoding="utf-8", errors="strict"))
     assert relations.find(OID) == event
     assert relations.find(OID) is relations.find(OID)
     assert relations.scopes == {None: {OID: event}}

@@ -120,8 +120,7 @@ class FaultFinder:
         facts[[[FAULT], [RELATION_ID], [SCHEMA + 1], [TABLE + 1]], is_empty] = [[fields.EMPTY], [-1], [-1], [-1]]
         is_found = facts[FAULT] != fields.NO_FAULT
         if (facts[RELATION_ID, is_found] >= 0).any():  # the scan may not have had room for a relation that is known
-            described = [relation.relation_id for relation in step.described.relations]
-            is_found &= ~np.isin(facts[RELATION_ID], np.array(described, np.int64))
+            is_found &= ~np.isin(facts[RELATION_ID], np.array(step.described.known_numbers(), np.int64))
         found = Faults(declined, facts).chosen(is_found)
         if self._counted is None or self._counted.tables is None:
             return found

@@ -36,6 +36,17 @@ def read_relation(record: bytes, streamed: bool, encoding: str, errors: str) -> 
     return found[0].event(int.from_bytes(record[1:5], "big") if streamed else None) if found else None
 
 
+def number_of(record: bytes) -> int:
+    """The number of the relation in a Relation message without a transaction id."""
+    return int(_NUMBER.unpack_from(record, HEAD_BYTES - _NUMBER.size)[0])
+
+
+def read_message(record: bytes, encoding: str, errors: str) -> RelationMessage:
+    """What a Relation message says that compiled code has found to be good; it has no transaction id."""
+    (found,) = read_messages([record], HEAD_BYTES, encoding, errors)
+    return found
+
+
 def read_messages(records: Sequence[bytes], head: int, encoding: str, errors: str) -> list[RelationMessage]:
     """What Relation messages say, up to the first one that the declaration must read; see `read_relation`.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ...events import (
@@ -88,8 +87,18 @@ class RelationMessage(NamedTuple):
         )
 
 
-def message_of(relation: Relation) -> RelationMessage:
-    """What the message of an event says."""
+DescribedAs = Relation | RelationMessage | bytes
+"""A relation as it was described. Bytes are a Relation message that compiled code has found to be good: it is read
+where someone asks."""
+
+ReadMessage = Callable[[bytes], RelationMessage]
+"""Reads such a message."""
+
+
+def message_of(relation: Relation | RelationMessage) -> RelationMessage:
+    """What the message of a relation says."""
+    if isinstance(relation, RelationMessage):
+        return relation
     rest = Columns(
         relation.replica_identity, relation.columns, relation.type_oids, relation.typmods, relation.key_columns
     )
@@ -132,7 +141,7 @@ class Relations:
         """The relation of this number, as the next message means it."""
         return self._known_of(relation_id).event(relation_id)
 
-    def described(self, relation_id: int) -> Relation | RelationMessage | None:
+    def described(self, relation_id: int) -> DescribedAs | None:
         """The same as `find`, as it was described."""
         return self._known_of(relation_id).by_number.get(relation_id)
 
@@ -157,7 +166,7 @@ class Relations:
         found = cls()
         found.block = block
         for xid, by_number in scopes.items():
-            found._known(xid).add_all(by_number)
+            found._known(xid).add(by_number)
         return found
 
     def named(self, schema: str, table: str) -> Relation | None:
@@ -172,7 +181,7 @@ class Relations:
     def take(self, event: RelationEvent) -> None:
         """Learns from a message. Most messages say nothing about relations."""
         if isinstance(event, Relation):
-            self.describe([event])
+            self._known(self.block).add({event.relation_id: event})
         elif isinstance(event, Lost):
             self._known(self.block).lose(event.relation_id)
         elif isinstance(event, StreamStop):
@@ -183,14 +192,16 @@ class Relations:
         elif isinstance(event, (*OUTSIDE, Outside)) or (isinstance(event, Message) and event.xid is None):
             self._end_block()
             if isinstance(event, (StreamCommit, StreamPrepare)) and event.xid is not None:
-                self._newest.add_all(self._known(event.xid).by_number)
+                self._newest.add(self._known(event.xid).by_number)
                 del self._streamed[event.xid]
             elif isinstance(event, StreamAbort) and event.xid is not None and aborts_whole(event.xid, event.subxid):
                 self._streamed.pop(event.xid, None)
 
-    def describe(self, relations: Sequence[Relation | RelationMessage]) -> None:
-        """Learns relations that follow each other."""
-        self._known(self.block).add(relations)
+    def describe(self, found: Iterable[tuple[int, RelationMessage | bytes]], read: ReadMessage) -> None:
+        """Learns relations, which are not asked for by their names; `read` reads those that are bytes."""
+        known = self._known(self.block)
+        known.read = read
+        known.by_number.update(found)
 
     def _known_of(self, relation_id: int) -> _Known:
         """Those among which the next message means the relation of this number."""
@@ -218,21 +229,27 @@ class Relations:
         return other
 
 
-_id_of = attrgetter("relation_id")
+def no_bytes(record: bytes) -> RelationMessage:
+    """Reads no message, where none is bytes."""
+    raise AssertionError(record)
 
 
 class _Known:
     """Relations by number, and by name if that is asked for."""
 
     def __init__(self, names: bool) -> None:
-        self.by_number: dict[int, Relation | RelationMessage | None] = {}
+        self.by_number: dict[int, DescribedAs | None] = {}
         """None for a lost relation."""
         self.by_name: dict[tuple[str, str], int] = {}
+        self.read: ReadMessage = no_bytes
+        """Reads relations that are bytes."""
         self._names = names
 
     def event(self, relation_id: int) -> Relation | None:
         """The relation of this number. It stays the same event until it is described again."""
         found = self.by_number.get(relation_id)
+        if isinstance(found, bytes):
+            found = self.read(found)
         if isinstance(found, RelationMessage):
             found = self.by_number[relation_id] = found.event()
         return found
@@ -241,20 +258,17 @@ class _Known:
         """All relations by number."""
         return {relation_id: self.event(relation_id) for relation_id in self.by_number}
 
-    def add(self, relations: Sequence[Relation | RelationMessage]) -> None:
-        self.by_number.update(zip(map(_id_of, relations), relations, strict=True))
+    def add(self, by_number: Mapping[int, DescribedAs | None]) -> None:
+        """Adds relations, and loses those that are None."""
+        self.by_number.update(by_number)
         if self._names:
-            self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in relations])
+            found = [one for one in by_number.values() if isinstance(one, (Relation, RelationMessage))]
+            self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in found])
 
     def lose(self, relation_id: int) -> None:
         self.by_number[relation_id] = None
 
-    def add_all(self, by_number: Mapping[int, Relation | RelationMessage | None]) -> None:
-        """Adds relations, and loses those that are None."""
-        self.add([relation for relation in by_number.values() if relation is not None])
-        self.by_number.update(by_number)
-
     def copy(self) -> _Known:
         other = _Known(self._names)
-        other.by_number, other.by_name = dict(self.by_number), dict(self.by_name)
+        other.by_number, other.by_name, other.read = dict(self.by_number), dict(self.by_name), self.read
         return other

@@ -1,12 +1,13 @@
 """What the scan of pgoutput must know of each message beforehand: its relation, and whether it has a transaction id.
 
-A compiled walk finds the relations of rows, and Relation messages that it has seen before. It stops at the others, and
-at messages that open or close a streamed block, which Python reads.
+A compiled walk finds the relations of rows, and reads Relation messages. It stops at those with something odd, and at
+messages that open or close a streamed block, which Python reads.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -21,18 +22,20 @@ from ....formats.pgoutput.messages import (
     TRUNCATE_TAG,
     is_aside,
 )
-from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_messages
-from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, role_of
+from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, read_messages
+from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
 from ...jit.same_bytes import same_bytes
 from ..message_batches import MessageBatch
-from ..notes import LINES, QUOTED, ScanInput
+from ..notes import LINES, QUOTED, UTF8, ScanInput
 from ..primitives import read_32, read_64
 from ..registry import FindInput
 from ..relations.described import Described
+from ..relations.entries import CELLS
+from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, write_relation
 from .relation_table import RelationTable
 
 RARE_TAGS = b"kMbPKrOYT"
@@ -112,13 +115,13 @@ class PreparedRelations:
     def __init__(self, settings: list[int], options: ReadOptions) -> None:
         self._settings = [*settings, options.dialect == "opengauss"]
         self._options = options
-        self._known = KnownMessages()
+        self._known = KnownMessages(partial(read_message, encoding=options.encoding, errors=options.encoding_errors))
 
     def begin(self, format: Format) -> FindInput:
         """See Preparation.begin."""
         known = format.relations
         reader = format.fresh(known and known.copy())  # runs ahead of the format, and comes to the same
-        walk = _Walk(reader, self._known, self._options)
+        walk = _Walk(reader, self._known, self._options, self._settings[UTF8] == 1)
 
         def find(message_batch: MessageBatch) -> ScanInput:
             codes, described = walk.find(message_batch)
@@ -132,8 +135,8 @@ class PreparedRelations:
 class KnownMessages:
     """Relation messages that were read before, and the table of their relations."""
 
-    def __init__(self) -> None:
-        self.table = RelationTable()
+    def __init__(self, read: ReadMessage) -> None:
+        self.table = RelationTable(read)
         self.text = np.empty(1 << 16, np.uint8)
         self.used = 0
         self.slots = np.zeros((SLOTS, SEEN_FIELDS), np.int64)
@@ -147,22 +150,31 @@ class KnownMessages:
         if self.table.forget_much() or self.used > MOST_KEPT:
             self.slots[:] = 0
             self.used = 0
+            self.table.arrays.used[LAST_SIZE] = 0
             self.indexes.clear()
             self.generation += 1
 
     def make_room(self, size: int) -> None:
         """Makes room for messages of so many bytes, whose relations are in the table."""
-        while 2 * len(self.table.relations) > len(self.slots):
-            filled = self.slots[self.slots[:, LENGTH] > 0]
+        while 2 * len(self.table.relations) >= len(self.slots):
+            left = self.slots[self.slots[:, LENGTH] > 0]
             self.slots = np.zeros((4 * len(self.slots), SEEN_FIELDS), np.int64)
-            homes = home_slot(filled[:, HASH], len(self.slots))
-            for home, slot in zip(homes.tolist(), filled, strict=True):
-                free = (home + probe & len(self.slots) - 1 for probe in range(PROBES))
-                self.slots[next((at for at in free if not self.slots[at, LENGTH]), home)] = slot
+            homes = home_slot(left[:, HASH], len(self.slots))
+            for probe in range(PROBES):
+                places = homes + probe & len(self.slots) - 1
+                is_free = self.slots[places, LENGTH] == 0
+                self.slots[places[is_free]] = left[is_free]
+                is_left = self.slots[places, INDEX] != left[:, INDEX]  # of those with the same place, one has got it
+                left, homes = left[is_left], homes[is_left]
         if self.used + size > len(self.text):
             larger = np.empty(max(2 * len(self.text), self.used + size), np.uint8)
             larger[: self.used] = self.text[: self.used]
             self.text = larger
+
+    def make_room_to_write(self, size: int) -> bool:
+        """Makes room for a message of so many bytes and for its relation; returns whether there may be so many."""
+        self.make_room(size)
+        return size <= MOST_KEPT and self.table.make_room(size + CELLS, TEXT_PER_BYTE * size + TEXT_MORE)
 
 
 class _Walk:
@@ -171,11 +183,11 @@ class _Walk:
     reader   knows the relations before each batch; afterwards those after it
     """
 
-    def __init__(self, reader: Format, known: KnownMessages, options: ReadOptions) -> None:
+    def __init__(self, reader: Format, known: KnownMessages, options: ReadOptions, utf8: bool) -> None:
         if reader.relations is None:
             raise TypeError(f"{reader.name} has no relations")
         self._reader, self._relations = reader, reader.relations
-        self._known, self._options = known, options
+        self._known, self._options, self._utf8 = known, options, utf8
         self._roles = _ROLES[options.dialect]
         self._cache = np.zeros((SLOTS, 2), np.int64)
         self._generation, self._known_generation = 1, known.generation
@@ -189,14 +201,15 @@ class _Walk:
             self._generation += 1
         count = len(message_batch.starts)
         most_tables = int((message_batch.stops - message_batch.starts).sum()) // 4  # unused memory costs nothing
-        codes, described = np.empty(count + most_tables, np.int64), np.empty((2, count), np.int64)
+        codes, described = np.empty(count + most_tables, np.int64), np.empty((3, count), np.int64)
         state = np.zeros(STATE_FIELDS, np.int64)
         state[CODES] = count
         message = learned = 0
         found = NONE_FOUND
         while True:
             in_block = int(relations.block is not None)
-            state[USED] = known.used
+            state[USED], state[RELATIONS], state[ROOM] = known.used, len(known.table.relations), 0
+            first_described = int(state[DESCRIBED])
             if len(self._cache) < len(known.slots):  # there are many relations
                 larger, filled = np.zeros((len(known.slots), 2), np.int64), self._cache[self._cache[:, KEY] != 0]
                 larger[filled[:, KEY] & len(larger) - 1] = filled
@@ -216,17 +229,23 @@ class _Walk:
                 codes,
                 described,
                 state,
+                known.table.arrays,
+                self._utf8,
             )
             known.used = int(state[USED])
+            if state[RELATIONS] > len(known.table.relations):
+                self._take_written(message_batch, codes, described[:, first_described : state[DESCRIBED]])
             data = message_batch.message(message) if message < count else b""
             record = data[ENVELOPE_BYTES if data[:1] == ENVELOPE_TAG else 0 :]
+            if state[ROOM]:
+                found = NONE_FOUND
+                if known.make_room_to_write(len(record)):
+                    continue
             if record[:1] == RELATION_TAG_BYTE and not in_block:
                 found = self._read_relations(message_batch, message)
                 if len(found):
                     continue
-            listed = Described(
-                described[0, : state[DESCRIBED]], described[1, : state[DESCRIBED]], known.table.relations
-            )
+            listed = Described(described[:, : state[DESCRIBED]], known.table.relations, known.table.read)
             learned = listed.learn(relations, learned, count)
             if message == count:
                 return codes[: state[CODES]], listed
@@ -245,6 +264,20 @@ class _Walk:
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in self._reader.frames(data):
                     self._reader.read(data, frame, self._options)
+
+    def _take_written(self, message_batch: MessageBatch, codes: Array, described: Array) -> None:
+        """Adds the relations that compiled code has written to the table.
+
+        described   int64[3, n]: messages that describe a relation, its index, and its number
+        """
+        table = self._known.table
+        indexes, items = np.unique(described[1], return_index=True)
+        messages = described[0, items[np.searchsorted(indexes, len(table.relations)) :]]
+        buffer, starts, stops = message_batch.buffer, message_batch.starts[messages], message_batch.stops[messages]
+        starts = starts + np.where(buffer[starts] == ENVELOPE, ENVELOPE_BYTES, 0)
+        view = memoryview(buffer)
+        records = [view[start:stop].tobytes() for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        table.add_written(records, (codes[messages] >> 1).tolist())
 
     def _read_relations(self, message_batch: MessageBatch, first: int) -> Array:
         """Reads the Relation messages among the messages from this one on, also those that do not follow each other.
@@ -279,9 +312,10 @@ class _Walk:
         return found if found[0, 1] >= 0 else NONE_FOUND
 
 
-USED, DESCRIBED, CODES, TABLES, STATE_FIELDS = range(5)
+USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM, STATE_FIELDS = range(7)
 """Fields of the state of `_follow`: how many bytes of messages are kept, how many messages describe a relation, how
-many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them."""
+many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them; how many
+relations there are, and whether there is no room for that of the next message."""
 
 
 @compiled
@@ -300,6 +334,8 @@ def _follow(
     codes: Array,
     described: Array,
     state: Array,
+    written: RelationArrays,
+    utf8: bool,
 ) -> Int:
     """Finds the codes of messages, up to the next one that Python must read; returns which it is, or their number.
 
@@ -313,8 +349,10 @@ def _follow(
     text          uint8[n], the Relation messages that are kept, with room for those that were found
     slots         int64[n, SEEN_FIELDS], Relation messages; see START
     codes         int64[m], filled
-    described     int64[2, m], filled: messages that describe a relation, and its index
-    state         int64[2], changed; see USED
+    described     int64[3, m], filled: messages that describe a relation, its index, and its number
+    state         int64[STATE_FIELDS], changed; see USED
+    written       where new relations are written
+    utf8          whether the encoding is UTF-8
     """
     for message in range(begin, len(starts)):
         at, stop = starts[message], stops[message]
@@ -368,14 +406,22 @@ def _follow(
             else:
                 slot = home
             if entry < 0:
-                return message
+                entry, index = np.int64(NO_ROOM), state[RELATIONS]
+                if 2 * index < len(slots) and state[USED] + size <= len(text):
+                    entry = write_relation(buffer, at, stop, text, state[USED], written, utf8)
+                if entry <= 0:
+                    state[ROOM] = entry == NO_ROOM
+                    return message
+                state[RELATIONS] += 1
             if slots[slot, INDEX] != index or slots[slot, LENGTH] == 0:
                 slots[slot, START], slots[slot, LENGTH], slots[slot, HASH] = state[USED], size, hashed
                 slots[slot, SEEN_ENTRY], slots[slot, INDEX] = entry, index
+                used = state[USED]
                 for offset in range(size):
-                    text[state[USED] + offset] = buffer[at + offset]
-                state[USED] += size
+                    text[used + offset] = buffer[at + offset]
+                state[USED] = used + size
             described[0, state[DESCRIBED]], described[1, state[DESCRIBED]] = message, index
+            described[2, state[DESCRIBED]] = number
             state[DESCRIBED] += 1
         elif role > ASKS and (role < ENDS or in_block == 1):
             return message

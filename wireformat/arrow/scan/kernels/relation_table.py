@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from ....events import Relation
-from ....formats.pgoutput.relations import Columns, RelationMessage, message_of
+from ....formats.pgoutput.relations import Columns, ReadMessage, RelationMessage, message_of
 from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
@@ -27,6 +27,7 @@ from ..relations.entries import (
     DETAILS,
     UNDECIDED,
 )
+from .new_relations import USED_FIELDS, USED_PAIRS, USED_TEXT, RelationArrays
 
 MOST_TEXT = 1 << 24
 """Bytes of the texts of relations that are kept for the next message batch, and of their pairs: those of some 20,000
@@ -35,6 +36,9 @@ tables or more."""
 MOST_TEXT_OF_BATCH = 1 << 28
 """Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
 
+
+LARGER = 4
+"""How many times more room is made than is needed: memory that is not used costs little."""
 
 _rest_of = attrgetter("rest")
 """What relations may have in common: all but their names and numbers."""
@@ -49,40 +53,65 @@ class RelationTable:
     """Relations as entries of the dictionary, and their text, which is in UTF-8.
 
     relations   those that were added, in order
+    read        reads those that are bytes
     entries     the first entry of each in the dictionary; 0 if there was no room for its texts
     """
 
-    def __init__(self) -> None:
+    def __init__(self, read: ReadMessage) -> None:
+        self.read = read
         self._clear()
 
     def _clear(self) -> None:
-        self.relations: list[RelationMessage] = []
+        self.relations: list[RelationMessage | bytes] = []
         self._indexes: dict[int, int] = {}  # by `id`
-        self._held: list[Relation | RelationMessage] = []  # so that no number of `id` comes again
+        self._held: list[Relation | RelationMessage | bytes] = []  # so that no number of `id` comes again
         self.entries: list[int] = []
-        self._pairs = array("i")
         self._columns: dict[Columns, array[int]] = {}
-        self._dictionary = DICTIONARY
-        self._text = bytearray()
-        self._text_bytes = b""
+        used = np.zeros(USED_FIELDS, np.int64)
+        used[USED_PAIRS] = len(DICTIONARY)
+        self.arrays = RelationArrays(DICTIONARY, np.empty(0, np.uint8), used)
+        self._text = b""
 
     def forget_much(self) -> bool:
         """Begins anew where a stream has described very many tables; returns whether it does."""
-        if max(len(self._text), self._pairs.itemsize * len(self._pairs)) <= MOST_TEXT:
+        used = self.arrays.used
+        if max(used[USED_TEXT], DICTIONARY.itemsize * 2 * (used[USED_PAIRS] - len(DICTIONARY))) <= MOST_TEXT:
             return False
         self._clear()
+        return True
+
+    def make_room(self, pairs: int, text: int) -> bool:
+        """Makes room for so many more pairs and bytes of text; returns whether there may be so many."""
+        arrays = self.arrays
+        used_pairs, used_text = (int(arrays.used[field]) for field in (USED_PAIRS, USED_TEXT))
+        if used_text + text > MOST_TEXT_OF_BATCH:
+            return False
+        if used_pairs + pairs > len(arrays.pairs):
+            larger = np.empty((LARGER * (used_pairs + pairs), 2), np.int32)
+            larger[:used_pairs] = arrays.pairs[:used_pairs]
+            arrays = arrays._replace(pairs=larger)
+        if used_text + text > len(arrays.text):
+            longer = np.empty(LARGER * (used_text + text), np.uint8)
+            longer[:used_text] = arrays.text[:used_text]
+            arrays = arrays._replace(text=longer)
+        self.arrays = arrays
         return True
 
     def add(self, relations: Sequence[RelationMessage]) -> range:
         """Adds relations that are not there yet; returns their indexes in `relations`."""
         added = range(len(self.relations), len(self.relations) + len(relations))
-        self._indexes.update(zip(map(id, relations), added, strict=True))
-        self.relations += relations
-        for rest, some in groupby(relations, _rest_of):
-            self.entries += self._add(rest, list(some))
+        entries = [entry for rest, some in groupby(relations, _rest_of) for entry in self._add(rest, list(some))]
+        self.add_written(relations, entries)
         return added
 
-    def entry(self, relation: Relation | RelationMessage | None) -> int:
+    def add_written(self, relations: Sequence[RelationMessage | bytes], entries: Sequence[int]) -> None:
+        """Adds relations that are in the dictionary, where compiled code has written them."""
+        first = len(self.relations)
+        self._indexes.update(zip(map(id, relations), range(first, first + len(relations)), strict=True))
+        self.relations += relations
+        self.entries += entries
+
+    def entry(self, relation: Relation | RelationMessage | bytes | None) -> int:
         """The first entry in the dictionary of a relation, which is added if it is not there; 0 for an unknown one.
 
         Rows of a relation whose names would make the text too long are left to the declaration.
@@ -91,22 +120,29 @@ class RelationTable:
             return 0
         index = self._indexes.get(id(relation))
         if index is None:
-            (index,) = self.add([relation if isinstance(relation, RelationMessage) else message_of(relation)])
+            (index,) = self.add([self.read(relation) if isinstance(relation, bytes) else message_of(relation)])
             self._indexes[id(relation)] = index
             self._held.append(relation)
         return self.entries[index]
 
     def dictionary(self) -> Array:
         """int32[d, 2]: the constant texts, then the relations."""
-        if 2 * len(self._dictionary) < 2 * len(DICTIONARY) + len(self._pairs):
-            self._dictionary = np.concatenate([DICTIONARY, np.frombuffer(self._pairs, np.int32).reshape(-1, 2)])
-        return self._dictionary
+        return self.arrays.pairs[: self.arrays.used[USED_PAIRS]]
 
     def text(self) -> bytes:
         """The text of the relations, which follows that of the dictionary."""
-        if len(self._text_bytes) < len(self._text):
-            self._text_bytes = bytes(self._text)
-        return self._text_bytes
+        used = int(self.arrays.used[USED_TEXT])
+        if len(self._text) < used:
+            self._text = self.arrays.text[:used].tobytes()
+        return self._text
+
+    def _append(self, pairs: Array, text: bytes) -> None:
+        """Appends to pairs and text, which have room."""
+        arrays, (used_pairs, used_text) = self.arrays, self.arrays.used[[USED_PAIRS, USED_TEXT]].tolist()
+        arrays.pairs[used_pairs : used_pairs + len(pairs)] = pairs
+        arrays.text[used_text : used_text + len(text)] = np.frombuffer(text, np.uint8)
+        arrays.used[USED_PAIRS] += len(pairs)
+        arrays.used[USED_TEXT] += len(text)
 
     def _add(self, rest: Columns, relations: list[RelationMessage]) -> Sequence[int]:
         """Adds relations that have their columns in common: servers describe thousands of partitions one after the
@@ -121,17 +157,17 @@ class RelationTable:
             self._columns[rest] = pairs
         texts = [text for one in relations for text in (one.table_schema, one.table_name, str(one.relation_id))]
         text = "".join(texts).encode()
-        if len(self._text) + len(text) > MOST_TEXT_OF_BATCH:
+        count = len(pairs) // 2
+        if not self.make_room(count * len(relations), len(text)):
             return nowhere
-        first = len(DICTIONARY) + len(self._pairs) // 2
+        first, used_text = self.arrays.used[[USED_PAIRS, USED_TEXT]].tolist()
         lengths = np.fromiter(map(len, texts if text.isascii() else map(str.encode, texts)), np.int32, len(texts))
-        starts = len(DICTIONARY_TEXT) + len(self._text) + np.cumsum(lengths, dtype=np.int32) - lengths
+        starts = len(DICTIONARY_TEXT) + used_text + np.cumsum(lengths, dtype=np.int32) - lengths
         names = np.stack([~starts, lengths], axis=-1).reshape(len(relations), -1)
         added = np.tile(np.frombuffer(pairs, np.int32), (len(relations), 1))
         added[:, 2 : 2 + names.shape[1]] = names
-        self._pairs.frombytes(added.reshape(-1).view(np.uint8).data)
-        self._text += text
-        return range(first, first + len(relations) * len(pairs) // 2, len(pairs) // 2)
+        self._append(added.reshape(-1, 2), text)
+        return range(first, first + len(relations) * count, count)
 
     def _columns_pairs(self, relation: Columns) -> array[int] | None:
         """Returns the pairs of a relation, those of its names left out, and adds their texts; None if there is no room.
@@ -157,11 +193,11 @@ class RelationTable:
             )
         ]
         text = b"".join(texts)
-        if len(self._text) + len(text) > MOST_TEXT_OF_BATCH:
+        if not self.make_room(0, len(text)):
             return None
         lengths = [*map(len, texts)]
-        starts = [~at for at in accumulate(lengths, initial=len(DICTIONARY_TEXT) + len(self._text))]
-        self._text += text
+        starts = [~at for at in accumulate(lengths, initial=len(DICTIONARY_TEXT) + int(self.arrays.used[USED_TEXT]))]
+        self._append(np.empty((0, 2), np.int32), text)
         head, first_type, first_quoted = DETAIL_COUNT - 1, DETAIL_COUNT - 1 + count, DETAIL_COUNT - 1 + 2 * count
         pairs = array("i", [count, UNDECIDED] + [0] * 2 * (CELLS - 1 + CELL_ENTRIES * count))
         for half, numbers in enumerate((starts, lengths)):

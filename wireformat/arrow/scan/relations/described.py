@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formats.pgoutput.relations import RelationMessage, Relations
+from ....formats.pgoutput.relation_messages import number_of
+from ....formats.pgoutput.relations import ReadMessage, RelationMessage, Relations, no_bytes
 from ...arrays import Array
 
 
@@ -16,25 +17,26 @@ class Described(NamedTuple):
     The reader to which the scan leaves other records must learn them.
     """
 
-    messages: Array
-    """int64[n]: batch indexes of these messages"""
-    indexes: Array
-    """int64[n]: indexes of their relations in `relations`"""
-    relations: list[RelationMessage]
+    facts: Array
+    """int64[3, n]: batch indexes of these messages, indexes of their relations in `relations`, and their numbers"""
+    relations: list[RelationMessage | bytes]
+    read: ReadMessage
+    """reads those that are bytes"""
+
+    def known_numbers(self) -> list[int]:
+        """The numbers of all in `relations`."""
+        return [number_of(one) if isinstance(one, bytes) else one.relation_id for one in self.relations]
 
     def learn(self, known: Relations, begin: int, message: int) -> int:
         """Lets `known` learn what messages before this one say, from item `begin` on; returns where to continue."""
-        if begin == len(self.messages):
+        messages, indexes, numbers = self.facts
+        if begin == len(messages):
             return begin
-        end = int(np.searchsorted(self.messages, message))
+        end = int(np.searchsorted(messages, message))
         if begin < end:
-            indexes = self.indexes[begin:end]
-            if (indexes[1:] > indexes[:-1]).all():
-                found = indexes.tolist()
-            else:  # of each only the last time counts
-                found = [*dict.fromkeys(indexes[::-1].tolist())][::-1]
-            known.describe([self.relations[index] for index in found])
+            found = map(self.relations.__getitem__, indexes[begin:end].tolist())
+            known.describe(zip(numbers[begin:end].tolist(), found, strict=True), self.read)
         return end
 
 
-NOTHING_DESCRIBED = Described(np.empty(0, np.int64), np.empty(0, np.int64), [])
+NOTHING_DESCRIBED = Described(np.empty((3, 0), np.int64), [], no_bytes)

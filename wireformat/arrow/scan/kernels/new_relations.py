@@ -1,0 +1,252 @@
+"""Compiled: writes a relation of pgoutput to the dictionary from the bytes of its message, if nothing in it is odd."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....formats.pgoutput.messages import REPLICA_IDENTITIES
+from ....formats.pgoutput.relation_messages import HEAD_BYTES
+from ...arrays import Array, Int
+from ...ascii import BACKSLASH, QUOTE, SPACE
+from ...jit.compiler import hot, inner
+from ..binary_text.forms import FORM, HEX_FORM, form_of
+from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
+from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal
+from ..relations.entries import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELL_NAME,
+    CELL_QUOTED,
+    CELL_TYPE,
+    CELLS,
+    COLUMNS,
+    DETAILS,
+    SCHEMA,
+    TABLE,
+    UNDECIDED,
+)
+
+NOT_WRITTEN, NO_ROOM = 0, -1
+"""Instead of the first entry of a relation: Python must read it, or make room for it."""
+
+TEXT_PER_BYTE, TEXT_MORE = 16, 128
+"""How many bytes of text a relation needs for each byte of its message, and besides: a name is written three times, and
+a column, which has ten bytes or more, needs less than a hundred bytes besides."""
+
+TYPE_BYTES = 8
+"""Number and modifier of a column's type, after its name."""
+
+_FORMS = np.array([form_of(oid) for oid in range(TYPE_TABLE_SIZE)], np.int32)
+_OTHER_FORM = form_of(TYPE_TABLE_SIZE)
+_IDENTITY_TEXT = np.frombuffer("".join(REPLICA_IDENTITIES.values()).encode(), np.uint8)
+_IDENTITIES = np.zeros((256, 2), np.int64)
+"""Place and length of the name of a replica identity, by its byte."""
+for _byte, _name in REPLICA_IDENTITIES.items():
+    _IDENTITIES[_byte] = bytes(_IDENTITY_TEXT).index(_name.encode()), len(_name)
+
+_UNLISTED = np.frombuffer(b"oid:", np.uint8)
+
+
+class RelationArrays(NamedTuple):
+    """Where relations are written."""
+
+    pairs: Array
+    """int32[n, 2]: the dictionary, then relations"""
+    text: Array
+    """uint8[n]: their texts, which follow those of the dictionary"""
+    used: Array
+    """int64[USED_FIELDS], changed; see USED_PAIRS"""
+
+
+USED_PAIRS, USED_TEXT, LAST_START, LAST_SIZE, LAST_ENTRY, USED_FIELDS = range(6)
+"""How many pairs and bytes of text are used; and the last relation that was written: where what follows its names lies
+among the messages that are kept, how long that is, and its first entry."""
+
+
+@hot
+def _put(target: Array, to: Int, source: Array, at: Int, length: Int) -> Int:
+    """Copies bytes; returns the end of the copy."""
+    for offset in range(length):
+        target[to + offset] = source[at + offset]
+    return to + length
+
+
+@hot
+def _end_of_name(buffer: Array, at: Int, stop: Int) -> Int:
+    """The place of the zero byte that ends a name, or `stop`."""
+    while at < stop and buffer[at] != 0:
+        at += 1
+    return at
+
+
+@hot
+def _set_pair(pairs: Array, entry: Int, start: Int, length: Int) -> None:
+    """Sets an entry to a place in the text of the relations."""
+    pairs[entry, 0], pairs[entry, 1] = ~(len(DICTIONARY_TEXT) + start), length
+
+
+@inner
+def _is_final(buffer: Array, at: Int, end: Int, utf8: bool) -> bool:
+    return is_ascii_anywhere(buffer, at, end - at) or transcode_flag(buffer, at, end - at, utf8) == 0
+
+
+@inner
+def write_relation(buffer: Array, at: Int, stop: Int, kept: Array, kept_at: Int, to: RelationArrays, utf8: bool) -> Int:
+    """Writes a relation; returns its first entry, NOT_WRITTEN or NO_ROOM.
+
+    buffer[at:stop]   the message
+    kept, kept_at     the messages that are kept, and where this one will be
+    utf8              whether the encoding is UTF-8
+    """
+    pairs, text, size = to.pairs, to.text, stop - at
+    entry, used = to.used[USED_PAIRS], to.used[USED_TEXT]
+    if entry + CELLS + size > len(pairs) or used + TEXT_PER_BYTE * size + TEXT_MORE > len(text):
+        return np.int64(NO_ROOM)
+    schema = at + HEAD_BYTES
+    schema_end = _end_of_name(buffer, schema, stop)
+    table_end = _end_of_name(buffer, schema_end + 1, stop)
+    rest = table_end + 1
+    if schema_end == schema or rest + 3 > stop:
+        return np.int64(NOT_WRITTEN)
+    if not (_is_final(buffer, schema, schema_end, utf8) and _is_final(buffer, schema_end + 1, table_end, utf8)):
+        return np.int64(NOT_WRITTEN)
+    count = read_16(buffer, rest + 1)
+    pairs[entry + COLUMNS, 0], pairs[entry + COLUMNS, 1] = count, UNDECIDED
+    last, begin = to.used[LAST_ENTRY], used
+    if to.used[LAST_SIZE] == stop - rest and same_bytes(buffer, rest, kept, to.used[LAST_START], stop - rest):
+        for offset in range(DETAILS + 1, CELLS + CELL_ENTRIES * count):  # partitions have their columns in common
+            pairs[entry + offset, 0], pairs[entry + offset, 1] = pairs[last + offset, 0], pairs[last + offset, 1]
+    else:
+        used = _write_columns(buffer, rest, stop, count, to, utf8)
+        if used < 0:
+            return np.int64(NOT_WRITTEN)
+        to.used[LAST_START], to.used[LAST_SIZE] = kept_at + rest - at, stop - rest
+        to.used[LAST_ENTRY] = entry
+    begin = used
+    used = _put(text, used, buffer, schema, schema_end - schema)
+    _set_pair(pairs, entry + SCHEMA, begin, used - begin)
+    begin = used
+    used = _put(text, used, buffer, schema_end + 1, table_end - schema_end - 1)
+    _set_pair(pairs, entry + TABLE, begin, used - begin)
+    begin = used
+    used = write_decimal(text, used, read_32(buffer, schema - 4), False)
+    _set_pair(pairs, entry + DETAILS, begin, used - begin)
+    to.used[USED_PAIRS], to.used[USED_TEXT] = entry + CELLS + CELL_ENTRIES * count, used
+    return entry
+
+
+@inner
+def _write_columns(buffer: Array, rest: Int, stop: Int, count: Int, to: RelationArrays, utf8: bool) -> Int:
+    """Writes what follows the names of a table, from byte `rest` on; returns the end of its texts, or -1.
+
+    The names follow each other, and so do the types: the gather then copies those of a row as one text.
+    """
+    pairs, text, used = to.pairs, to.text, to.used[USED_TEXT]
+    entry = to.used[USED_PAIRS]
+    cells, first_name = entry + CELLS, used
+    keys = hexed = np.int64(0)
+    identity = _IDENTITIES[buffer[rest]]
+    if identity[1] == 0:
+        return np.int64(-1)
+    at = rest + 3
+    for column in range(count):
+        cell = cells + CELL_ENTRIES * column
+        begin = used
+        if at + 2 + TYPE_BYTES > stop or buffer[at] > 1:
+            return np.int64(-1)
+        is_key = np.int64(buffer[at])
+        at += 1
+        while at < stop and buffer[at] != 0:
+            byte = buffer[at]
+            if byte < SPACE or byte == QUOTE or byte == BACKSLASH:  # JSON has other forms of these
+                return np.int64(-1)
+            text[used] = byte
+            used += 1
+            at += 1
+        if at + 1 + TYPE_BYTES > stop:
+            return np.int64(-1)
+        oid = read_32(buffer, at + 1)
+        form = np.int64(_FORMS[oid]) if oid < len(_FORMS) else np.int64(_OTHER_FORM)
+        keys += is_key
+        hexed += form & FORM == HEX_FORM
+        _set_pair(pairs, cell + CELL_NAME, begin, used - begin)
+        pairs[cell + CELL_FACTS, 0], pairs[cell + CELL_FACTS, 1] = is_key, form
+        pairs[cell + CELL_QUOTED, 0] = pairs[cell + CELL_QUOTED, 1] = 0
+        at += 1 + TYPE_BYTES
+    if at != stop or not _is_final(text, first_name, used, utf8):
+        return np.int64(-1)
+    if (hexed > 0 or 0 < keys < count) and _has_twins(pairs, text, cells, count, hexed > 0):
+        return np.int64(-1)
+    at = rest + 3
+    for column in range(count):
+        cell = cells + CELL_ENTRIES * column
+        begin = used
+        at += 2 + np.int64(pairs[cell + CELL_NAME, 1])
+        oid = read_32(buffer, at)
+        known = FIRST_TYPE + oid
+        if oid < TYPE_TABLE_SIZE and pairs[known, 1] > 0:
+            used = _put(text, used, DICTIONARY_TEXT, ~np.int64(pairs[known, 0]), np.int64(pairs[known, 1]))
+        else:
+            used = write_decimal(text, _put(text, used, _UNLISTED, 0, len(_UNLISTED)), oid, False)
+        _set_pair(pairs, cell + CELL_TYPE, begin, used - begin)
+        at += TYPE_BYTES
+    begin = used
+    used = _put(text, used, _IDENTITY_TEXT, identity[0], identity[1])
+    _set_pair(pairs, entry + DETAILS + 1, begin, used - begin)
+    for detail in range(4):  # the names of the columns, the numbers of their types, the modifiers, the names of the key
+        begin = used
+        text[used] = OPENING
+        used += 1
+        at = rest + 3
+        for column in range(count):
+            cell = cells + CELL_ENTRIES * column
+            length = np.int64(pairs[cell + CELL_NAME, 1])
+            at += 2 + length
+            if detail == 3 and pairs[cell + CELL_FACTS, 0] == 0:
+                at += TYPE_BYTES
+                continue
+            if used > begin + 1:
+                text[used], text[used + 1] = COMMA, SPACE
+                used += 2
+            if detail == 1:
+                used = write_decimal(text, used, read_32(buffer, at), False)
+            elif detail == 2:
+                modifier = read_32(buffer, at + 4)
+                used = write_decimal(text, used, modifier - (modifier >> 31 << 32), True)
+            else:
+                if detail == 0 and pairs[cell + CELL_FACTS, 1] & FORM == HEX_FORM:
+                    _set_pair(pairs, cell + CELL_QUOTED, used, length + 2)
+                text[used] = QUOTE
+                name = ~np.int64(pairs[cell + CELL_NAME, 0]) - len(DICTIONARY_TEXT)
+                used = _put(text, used + 1, text, name, length)
+                text[used] = QUOTE
+                used += 1
+            at += TYPE_BYTES
+        text[used] = CLOSING
+        used += 1
+        _set_pair(pairs, entry + DETAILS + 2 + detail, begin, used - begin)
+    return used
+
+
+OPENING, CLOSING, COMMA = b"[],"
+
+
+@inner
+def _has_twins(pairs: Array, text: Array, cells: Int, count: Int, any_column: bool) -> bool:
+    """Whether a column of the key, or any column, has the name of another column."""
+    for column in range(count):
+        cell = cells + CELL_ENTRIES * column
+        if not any_column and pairs[cell + CELL_FACTS, 0] == 0:
+            continue
+        start, length = ~np.int64(pairs[cell, 0]) - len(DICTIONARY_TEXT), np.int64(pairs[cell, 1])
+        for other in range(count):
+            twin = cells + CELL_ENTRIES * other
+            if (
+                other != column
+                and pairs[twin, 1] == length
+                and same_bytes(text, start, text, ~np.int64(pairs[twin, 0]) - len(DICTIONARY_TEXT), length)
+            ):
+                return True
+    return False
