@@ -19,10 +19,10 @@ from ..notes import (
     ScanInput,
 )
 
-LEAST_ENTRIES, MOST_ENTRIES = 1 << 12, 1 << 19
-LEAST_TEXT, MOST_TEXT = 1 << 15, 1 << 22
-"""How many entries of the dictionary, and bytes of text, there is room for: that of some
-hundred tables of eight columns, and of some ten thousand."""
+LEAST_ENTRIES, MOST_ENTRIES = 1 << 14, 1 << 19
+LEAST_TEXT, MOST_TEXT = 1 << 17, 1 << 22
+"""How many entries of the dictionary, and bytes of text, there is room for: that of four
+hundred tables of eight columns, and of some ten thousand. Each growth ends a step, and a step takes time."""
 
 
 class LearnedRelations:
@@ -56,7 +56,7 @@ class LearnedRelations:
             if entries >= MOST_ENTRIES or text >= MOST_TEXT:
                 self.cursor[LEARNED_FULL] = NO_ROOM
             else:
-                self._grow(min(4 * entries, MOST_ENTRIES), min(4 * text, MOST_TEXT))
+                self._grow(min(8 * entries, MOST_ENTRIES), min(8 * text, MOST_TEXT))
 
     def lend(self, text: Array) -> None:
         """Writes the learned texts to the text of the notes, before a step."""

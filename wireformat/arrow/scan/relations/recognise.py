@@ -14,7 +14,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
-from ...jit.intrinsics import read_64
+from ...jit.intrinsics import BLOCK, copy_block, read_64
 from ..notes import (
     COMPLETE,
     CURSOR_FIELDS,
@@ -146,14 +146,15 @@ def learn(
     rows, dictionary, cursor = arrays.rows, arrays.dictionary, arrays.cursor
     if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
         return first
-    if not _are_names_final(arrays, row, map_index, begin):
-        return first
     if not _has_room(arrays, row, map_index, begin, head_end - head + tail_end - tail):
-        cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
+        if cursor[LEARNED_FULL] == 0 and _are_names_final(arrays, row, map_index, begin):
+            cursor[LEARNED_FULL] = WANTS_ROOM
         return first
-    relation = cursor[NEXT_ENTRY]
+    relation, names = cursor[NEXT_ENTRY], cursor[LEARNED_USED]
     count = rows[ENDS + map_index, row] - begin
     used = _keep_names(arrays, row, map_index, begin)
+    if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, begin):
+        return first
     used = _keep(arrays, relation + HEAD, head, head_end - head, used)
     used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
     for column in range(count):
@@ -190,8 +191,18 @@ def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) ->
     buffer, text = arrays.buffer, arrays.text
     arrays.dictionary[entry, 0] = ~used
     arrays.dictionary[entry, 1] = length
-    for step in range(length):
-        text[used + step] = buffer[start + step] if start >= 0 else text[~start + step]
+    if used + length + BLOCK > arrays.cursor[LEARNED_END]:
+        for step in range(length):
+            text[used + step] = buffer[start + step] if start >= 0 else text[~start + step]
+    elif start < 0:
+        for step in range(0, length, BLOCK):
+            copy_block(text, used + step, text, ~start + step)
+    elif start + length + BLOCK <= len(buffer):
+        for step in range(0, length, BLOCK):
+            copy_block(text, used + step, buffer, start + step)
+    else:
+        for step in range(length):
+            text[used + step] = buffer[start + step]
     return used + length
 
 
@@ -211,6 +222,23 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> Int
             used = _keep(arrays, entry, np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1]), used)
             entry += CELL_ENTRIES
     return used
+
+
+_ONES, _LOW_BITS, _HIGH_BITS = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F, -0x7F7F7F7F7F7F7F80
+"""Of each of eight bytes the lowest bit, all but the highest one, and the highest one."""
+
+
+@inner
+def _is_plain(text: Array, begin: Int, end: Int) -> bool:
+    """Whether texts that follow each other are ASCII without zero bytes."""
+    seen = np.int64(0)
+    for at in range(begin, end - 8, 8):
+        word = read_64(text, at)
+        seen |= word | ((word & _LOW_BITS) - _ONES)  # a byte of zero borrows
+    if end - begin < 8:
+        return False  # which is rare
+    word = read_64(text, end - 8)
+    return (seen | word | ((word & _LOW_BITS) - _ONES)) & _HIGH_BITS == 0
 
 
 @inner
