@@ -293,8 +293,8 @@ class Capture(CaptureTables):
 
         The messages are read once. They are read twice if rows must be written before the last message was read, and
         the method `tables` was not called or the lake has tables. Cells of tables that are left out are not read.
-        docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
-        does not continue; LakeConflict, MissingExtra, OSError, BadCell, BadRows and StateError.
+        docs/lake_files.md describes the files. Raises OptionError, also for a lake of another kind, or one that this
+        capture does not continue; LakeConflict, MissingExtra, OSError, BadCell, BadRows and StateError.
         """
         from .lake.options import LakeOptions
 

@@ -28,15 +28,15 @@ class Failed(Exception):
         self.code = code
 
 
-_USAGE, _DATA = "command_line.md", "errors.md"
+_ERRORS = "errors.md"
 
 _CODES: tuple[tuple[type[Exception], int, str], ...] = (
-    (OptionError, BAD_USAGE, _USAGE),
+    (OptionError, BAD_USAGE, _ERRORS),
     (ServerError, BAD_DATA, "live.md"),
     (LakeError, BAD_DATA, "lake.md"),
     (MissingExtra, BAD_DATA, "install.md"),
-    (WireformatError, BAD_DATA, _DATA),
-    (OSError, BAD_DATA, _USAGE),
+    (WireformatError, BAD_DATA, _ERRORS),
+    (OSError, BAD_DATA, _ERRORS),
 )
 """The exit code of each kind of error, and the page that explains it."""
 
@@ -64,7 +64,7 @@ def exit_codes() -> Iterator[None]:
         _discard_output()
         raise typer.Exit from None
     except Failed as error:
-        raise _reported(str(error), error.code, _USAGE if error.code == BAD_USAGE else _DATA) from None
+        raise _reported(str(error), error.code, _ERRORS) from None
     except tuple(kind for kind, _, _ in _CODES) as error:
         text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
         code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))

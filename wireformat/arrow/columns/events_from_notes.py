@@ -229,9 +229,11 @@ class _ImageValues:
 # known to be of the same length.
 _make = object.__new__
 _set_names, _set_values, _set_types = (getattr(TupleData, name).__set__ for name in ("names", "values", "types"))
-_SETTERS = {field.name: getattr(RowChange, field.name).__set__ for field in fields(RowChange)}
-_set_lsn, _set_new, _set_old, _set_xid = (_SETTERS.pop(name) for name in ("lsn", "new", "old", "xid"))
-_set_schema, _set_table, _set_old_kind, _set_binary, _set_relation_id = _SETTERS.values()
+_FIELDS = ("lsn", "table_schema", "table_name", "new", "old", "xid", "old_kind", "relation_id", "binary")
+assert {*_FIELDS} == {field.name for field in fields(RowChange)}, "_row_change sets all fields"
+_set_lsn, _set_schema, _set_table, _set_new, _set_old, _set_xid, _set_old_kind, _set_relation_id, _set_binary = (
+    getattr(RowChange, name).__set__ for name in _FIELDS
+)
 
 
 def _row_change(

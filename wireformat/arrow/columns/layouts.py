@@ -348,7 +348,7 @@ def are_of_table(scanned: ScannedRows, rows: Array, table: tuple[str, str]) -> A
 
     table   schema and name
     """
-    schema, name = (text.encode() for text in table)
+    schema, name = (text.encode(errors="surrogatepass") for text in table)
     are_of = np.zeros(len(rows), bool)
     names = np.frombuffer(schema + name, np.uint8)
     _compare_names(scanned.rows, rows, scanned.source, scanned.text, names, len(schema), are_of)

@@ -27,6 +27,9 @@ from .parallel import map_in_order
 from .scanner import BatchScan, Scanner
 from .splice import BatchSlice, joined, spliced, without_rows
 
+MOST_KEPT = 4
+"""Message batches are large while record batches have less than a quarter of the bytes that are read."""
+
 SCANNED_ALONE_BYTES = 128
 """A message of a live source that is no longer than this is read by its declaration. To scan a single message takes as
 long as to read this many bytes by the declaration."""
@@ -43,7 +46,8 @@ class ScanEngine:
         self._scanner = Scanner(format, options, counted)
         self._factor = options.heartbeat_factor
         self._threads = threads
-        self._sizes = BatchSizes(TABLE_PARTS, threads, are_large=options.tables is not None)
+        self._is_filtered = options.tables is not None
+        self._sizes = BatchSizes(TABLE_PARTS, threads, are_large=self._is_filtered)
         self._sizes_of_notes = BatchSizes(1, threads, are_large=counted is not None)
 
     def set_relations(self, relations: Relations) -> None:
@@ -94,6 +98,7 @@ class ScanEngine:
             """
             batches: list[pa.RecordBatch] = []
             batch_bytes, read_bytes = 0, len(batch_scan.message_batch.buffer)
+            # A large batch was expected to keep few rows. If it keeps many, the rest is left for later.
             most_bytes = BATCH_TEXT_BYTES if read_bytes <= sizes.usual else read_bytes
             while not batch_scan.ended and batch_bytes < most_bytes:
                 count = batch_scan.step()
@@ -104,10 +109,11 @@ class ScanEngine:
                     with suppress(TooMuchText):
                         batch = record_batch(batch_scan.scanned_rows(count), schema)
                 if batch is None or batch_scan.needs_second_look(count):
+                    sizes.are_large = False  # this thread does not read the rest of the message batch
                     return batches, count, batch
                 batches.append(batch)
                 batch_bytes += batch.nbytes
-            sizes.are_large = batch_bytes < read_bytes
+            sizes.are_large = self._is_filtered and MOST_KEPT * batch_bytes < read_bytes
             if batch_scan.ended:
                 batch_scan.close()
             return batches, 0, None

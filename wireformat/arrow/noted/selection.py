@@ -323,7 +323,7 @@ def _copy_values(
                 pairs[count, 0] = at
                 pairs[count, 1] = length if length >= 0 else -1
                 count += 1
-                if start < 0:  # TEXT_SLACK bytes follow the last text, and BLOCK bytes what is copied
+                if start < 0:  # TEXT_SLACK bytes follow the last text, and COPIED_AT_ONCE bytes what is copied
                     for step in range(0, length, BLOCK):
                         copy_block(target, at + step, text, ~start + step)
                 elif start + (length if length > 0 else 0) + COPIED_AT_ONCE <= len(source):

@@ -95,10 +95,10 @@ class NotedTables:
         self._take_waiting()
         self._tables.take_batch(batch)
 
-    def _take_notes(self, rows: NotedRows, notes: Array, *, are_rest: bool = False) -> None:
+    def _take_notes(self, rows: NotedRows, notes: Array, *, may_cut: bool = True) -> None:
         """Takes row changes that the notes have.
 
-        are_rest   whether they have no layout that was not taken before
+        may_cut   whether rows up to the last new layout of their table may be taken before the others
         """
         codes, layouts = rows.layouts_of(notes)
         lasts, firsts = np.full(len(layouts), -1), np.full(len(layouts), -1)
@@ -115,21 +115,19 @@ class NotedTables:
         self._count_rows(rows, layouts, counted, notes[firsts[counted]], notes[lasts[counted]], counts)
         if not waits.any():
             return
-        new_until: dict[TableName, int] = {}
-        for layout, first in zip(found, firsts[occurring].tolist(), strict=True):
-            new_until[layout.table] = max(first, new_until.get(layout.table, -1))
+        new_until = _new_until(found, firsts[occurring].tolist())
         until = np.full(len(layouts), -1)
         until[occurring] = [new_until[layout.table] if layout.table in must_wait else -1 for layout in found]
         is_new, is_waiting = np.arange(len(codes)) <= until[codes], until[codes] >= 0
         new, count = int(np.count_nonzero(is_new)), int(np.count_nonzero(is_waiting))
-        is_cut = not are_rest and count >= GROUP_ROWS and new <= _MOST_NEW * count
+        is_cut = may_cut and count >= GROUP_ROWS and new <= _MOST_NEW * count
         taken = np.flatnonzero(is_new if is_cut else is_waiting)
         self._waiting.append(rows_without_values(rows.scanned, notes[taken], codes[taken], layouts))
         self._waiting_tables = must_wait
         self._count += len(taken)
         if is_cut:  # what they teach may settle the layouts of all others
             self._take_waiting()
-            self._take_notes(rows, notes[is_waiting & ~is_new], are_rest=True)
+            self._take_notes(rows, notes[is_waiting & ~is_new], may_cut=False)
 
     def _count_rows(
         self, rows: NotedRows, layouts: Sequence[Layout], codes: Array, firsts: Array, lasts: Array, counts: Array
@@ -156,6 +154,17 @@ class NotedTables:
             layout = selection.layouts[selection.layout_codes[first]]
             self._tables.settle(layout.table, layout, image_facts(changes, first))
         self._waiting, self._waiting_tables, self._count = [], set(), 0
+
+
+def _new_until(layouts: Sequence[Layout], firsts: Sequence[int]) -> dict[TableName, int]:
+    """Returns the last first row of a layout of each table.
+
+    firsts   the first row of each of the layouts
+    """
+    until: dict[TableName, int] = {}
+    for layout, first in zip(layouts, firsts, strict=True):
+        until[layout.table] = max(first, until.get(layout.table, first))
+    return until
 
 
 def _position(numbers: Sequence[int]) -> dict[str, Any]:

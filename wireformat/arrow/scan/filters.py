@@ -85,7 +85,7 @@ def _slots_of(tables: tuple[tuple[str | None, str | None], ...]) -> tuple[Array,
     for pattern in tables:
         pairs, hashes = [], []
         for part in pattern:
-            name = b"" if part is None else part.encode()
+            name = b"" if part is None else part.encode(errors="surrogatepass")  # no name in a stream has such bytes
             length = ANY if part is None else len(name)
             pairs += [len(names), length]
             hashes.append(int(name_hash(name, 0, length)))

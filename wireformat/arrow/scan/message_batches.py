@@ -49,8 +49,8 @@ class BatchSizes:
 
     parts       into how many parts MESSAGE_BATCH_BYTES are cut
     threads     how many threads read them
-    are_large   whether most rows are stepped over: then a batch of an array costs more than its rows. It can change
-                from one batch to the next
+    are_large   whether most rows are stepped over: then a batch of an array costs more than its rows. Who reads the
+                batches may change it at any time, from any thread: it decides about the next batch
     """
 
     def __init__(self, parts: int = 1, threads: int = 1, are_large: bool = False) -> None:

@@ -102,6 +102,7 @@ def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
             word = read_32(data, at)
             if is_ascii_block(data, at):
                 character = np.int64(8)
+            # a character of three bytes (the word is big-endian), but not E0 80 to 9F, nor ED A0 to BF
             elif word & 0xF0C0C000 == 0xE0808000 and word & 0x0F200000 != 0 and word & 0x0F200000 != 0x0D200000:
                 character = np.int64(3)
         if character == 0:
