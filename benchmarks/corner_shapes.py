@@ -28,6 +28,7 @@ from .corner_records import (
     insert,
     lines,
     postgres,
+    relation,
     row_of,
     transactions,
     values,
@@ -93,6 +94,18 @@ def of_new_table(row: int) -> list[wf.Event]:
     return [insert(row, table_name=f"orders_{row}")]
 
 
+def of_new_columns(row: int) -> Iterator[wf.Event]:
+    """A row of a table of its own, whose columns have names of their own, after its Relation message."""
+    names = tuple(f"{name}_{row}" for name in NAMES)
+    yield replace(relation(row), columns=names, key_columns=names[:1])
+    yield row_of(row, row, new=wf.TupleData(names, values(row), TYPES))
+
+
+def _without_relations(change: Change, row: int) -> Iterator[wf.Event]:
+    """The events that formats other than pgoutput have."""
+    return (event for event in change(row) if not isinstance(event, wf.Relation))
+
+
 def _corners() -> Iterator[Corner]:
     for name, text in TEXTS.items():
         for format in (JSON, TEXT, POSTGRES_TEXT, PGOUTPUT):
@@ -107,7 +120,10 @@ def _corners() -> Iterator[Corner]:
         yield Corner(name, format, lines(truncated, format), TD, per_row=True)
     for format in (*GAUSS, POSTGRES_TEXT):
         yield Corner(f"{format}: a new table in each row", format, rows(format, of_new_table), ROWS[format][0])
+        without = partial(_without_relations, of_new_columns)
+        yield Corner(f"{format}: new columns in each row", format, rows(format, without), ROWS[format][0])
     yield Corner(f"{PGOUTPUT}: a new table in each row", PGOUTPUT, lambda count: described(count, 1)(count), P)
+    yield Corner(f"{PGOUTPUT}: new columns in each row", PGOUTPUT, postgres(of_new_columns), P)
     for format, (easy, make) in ROWS.items():
         tables = {"tables": [*THOUSAND, "public.orders", "public.orders_0"]}
         yield Corner(f"{format}: a thousand names", format, make, easy, tables)

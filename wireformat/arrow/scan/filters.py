@@ -42,8 +42,12 @@ def name_hash(data: Any, start: Int, length: Int) -> Int:
 
 
 @inner
-def home_slot(schema: Int, table: Int, slots: Int) -> Int:
-    """Where the search for a pattern with names of these hashes begins."""
+def pattern_slot(schema: Int, table: Int, slots: Int) -> Int:
+    """Where the search for a pattern with names of these hashes begins.
+
+    Each hash is shifted by another number of bits, so that schema and table do not cancel each other out; the lowest
+    bits of a product depend on few bits, so those from the middle are taken.
+    """
     return (((schema >> 7 ^ table >> 4) & LOW_BITS) * FACTOR >> 20) & slots - 1
 
 
@@ -57,7 +61,9 @@ def has_pattern(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> 
         hashed = name_hash(buffer if start >= 0 else text, start if start >= 0 else ~start, length)
         schema_hash, table_hash = table_hash, hashed
     for stars in range(4):  # bit 0: * in place of the schema, bit 1: of the table
-        slot = home_slot(any_hash if stars & 1 else schema_hash, any_hash if stars & 2 else table_hash, len(patterns))
+        slot = pattern_slot(
+            any_hash if stars & 1 else schema_hash, any_hash if stars & 2 else table_hash, len(patterns)
+        )
         while patterns[slot, 1] != FREE:
             matches = True
             for part in range(2):
@@ -90,7 +96,7 @@ def _slots_of(tables: tuple[tuple[str | None, str | None], ...]) -> tuple[Array,
             pairs += [len(names), length]
             hashes.append(int(name_hash(name, 0, length)))
             names += name
-        slot = home_slot(hashes[0], hashes[1], len(slots))
+        slot = pattern_slot(hashes[0], hashes[1], len(slots))
         while slots[slot, 1] != FREE:
             slot = slot + 1 & len(slots) - 1
         slots[slot] = pairs

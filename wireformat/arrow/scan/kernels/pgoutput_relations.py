@@ -200,7 +200,8 @@ class _Walk:
             self._known_generation = known.generation
             self._generation += 1
         count = len(message_batch.starts)
-        most_tables = int((message_batch.stops - message_batch.starts).sum()) // 4  # unused memory costs nothing
+        # A table of a Truncate message takes four bytes of it. Memory that is not used costs nothing.
+        most_tables = int((message_batch.stops - message_batch.starts).sum()) // 4
         codes, described = np.empty(count + most_tables, np.int64), np.empty((3, count), np.int64)
         state = np.zeros(STATE_FIELDS, np.int64)
         state[CODES] = count
@@ -428,6 +429,8 @@ def _follow(
         else:
             codes[message] = in_block
             continue
+        # For a Truncate message, a call goes on after the tables whose entries are among the codes; where it returns in
+        # the middle, Python finds the relation of the next table.
         for table in range(state[TABLES], tables if tables > 1 else 1):
             if role == ASKS:
                 number = read_32(buffer, number_at + 4 * table)
