@@ -33,6 +33,7 @@ def test_a_version_that_does_less_is_told(messages: Path, tmp_path: Path) -> Non
     (tmp_path / "wireformat").mkdir()
     (tmp_path / "wireformat" / "__init__.py").write_text(
         "import pyarrow\n\n\nclass arrow:\n    changes = staticmethod(lambda *_, **__: pyarrow.table({'row': [1]}))\n"
+        "\n\ndef decode(*_):\n    return [None]\n"
     )
     with pytest.raises(RuntimeError, match="the older version found 1 rows, this one"):
         older.compare((tmp_path, PACKAGE), messages, BINARY, rounds=0)
