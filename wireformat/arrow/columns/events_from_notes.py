@@ -225,8 +225,8 @@ class _ImageValues:
         return made
 
 
-# Setting the fields of a frozen object takes less than half the time of its class, which also checks tuples that are
-# known to be of the same length.
+# Setting the fields of a frozen object is faster than its class, which also checks tuples that are known to be of the
+# same length.
 _make = object.__new__
 _set_names, _set_values, _set_types = (getattr(TupleData, name).__set__ for name in ("names", "values", "types"))
 _FIELDS = ("lsn", "table_schema", "table_name", "new", "old", "xid", "old_kind", "relation_id", "binary")

@@ -52,6 +52,14 @@ def _make_utf8() -> Array:
 UTF8_STATES = _make_utf8()
 
 
+@inner
+def zero_at(buffer: Array, at: Int, stop: Int) -> Int:
+    """The first zero byte from `at` on, or `stop`."""
+    while at < stop and buffer[at] != 0:
+        at += 1
+    return at
+
+
 @hot
 def is_ascii(data: Array, start: Int, length: Int) -> bool:
     """Whether no byte has its high bit set. Eight bytes at a time, the last ones together with bytes before the text:

@@ -13,7 +13,7 @@ from ...ascii import BACKSLASH, QUOTE, SPACE
 from ...jit.compiler import hot, inner
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
-from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal
+from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal, zero_at
 from ..relations.entries import (
     CELL_ENTRIES,
     CELL_FACTS,
@@ -74,14 +74,6 @@ def _put(target: Array, to: Int, source: Array, at: Int, length: Int) -> Int:
 
 
 @hot
-def _end_of_name(buffer: Array, at: Int, stop: Int) -> Int:
-    """The place of the zero byte that ends a name, or `stop`."""
-    while at < stop and buffer[at] != 0:
-        at += 1
-    return at
-
-
-@hot
 def _set_pair(pairs: Array, entry: Int, start: Int, length: Int) -> None:
     """Sets an entry to a place in the text of the relations."""
     pairs[entry, 0], pairs[entry, 1] = ~(len(DICTIONARY_TEXT) + start), length
@@ -105,8 +97,8 @@ def write_relation(buffer: Array, at: Int, stop: Int, kept: Array, kept_at: Int,
     if entry + CELLS + size > len(pairs) or used + TEXT_PER_BYTE * size + TEXT_MORE > len(text):
         return np.int64(NO_ROOM)
     schema = at + HEAD_BYTES
-    schema_end = _end_of_name(buffer, schema, stop)
-    table_end = _end_of_name(buffer, schema_end + 1, stop)
+    schema_end = zero_at(buffer, schema, stop)
+    table_end = zero_at(buffer, schema_end + 1, stop)
     rest = table_end + 1
     if schema_end == schema or rest + 3 > stop:
         return np.int64(NOT_WRITTEN)

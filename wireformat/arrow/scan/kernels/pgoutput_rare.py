@@ -52,7 +52,7 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import read_32, read_64, write_decimal
+from ..primitives import read_32, read_64, write_decimal, zero_at
 from ..rare_records import begin_extra_row, make_rare_walk
 from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
@@ -140,14 +140,6 @@ def read_message(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_xid: bool
     rows[LSN, row] = read_64(buffer, at + 1)
     rows[PRESENT, row] |= 1 << LSN
     return note_message(arrays, row, buffer[at] == 1, prefix, end - prefix, end + 5, stop - end - 5)
-
-
-@inner
-def zero_at(buffer: Array, at: Int, stop: Int) -> Int:
-    """The first zero byte from `at` on, or `stop`."""
-    while at < stop and buffer[at] != 0:
-        at += 1
-    return at
 
 
 @inner
