@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,3 +76,12 @@ def test_rows_without_images_of_many_tables() -> None:
     assert [event.table_name for event in wf.decode(messages, "gaussdb-binary") if event.kind == "DELETE"] == [
         one.table_name for one in deletes
     ]
+
+
+def test_a_class_with_slots_of_its_own_for_inherited_fields() -> None:
+    """As each class of events has them in Python 3.10."""
+    own = type("Own", (wf.Update,), {"__slots__": tuple(wf.Update.__dataclass_fields__)})
+    like = own(table_schema="s", table_name="t", old_kind="K", relation_id=7, binary=("new",))
+    new, old = (wf.TupleData(("a",), (value,), ()) for value in "12")
+    made = events_from_notes._maker(own)(like, 1, new, old, 5)
+    assert made == replace(like, lsn=1, new=new, old=old, xid=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import chain
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -187,7 +187,8 @@ class _Events:
         self._codes: list[int] = codes.tolist()
         self._notes = _NotesAsLists(chosen_notes(scanned, read, (NEW, OLD, DETAIL)))
         self._index = dict(zip(read.tolist(), range(len(read)), strict=True))
-        self._first = [cast(RowChange, self._notes.event(self._index[row])) for row in samples.tolist()]
+        first = [cast(RowChange, self._notes.event(self._index[row])) for row in samples.tolist()]
+        self._first = [(event, _MAKERS[event.kind]) for event in first]
 
     def located(self) -> Iterator[Located]:
         """Yields the events of all rows, also those of the rows that are not good."""
@@ -198,10 +199,10 @@ class _Events:
             lsns, xids = (_numbers(scanned, field) for field in (LSN, XID))
         for row, (message, record, code) in enumerate(zip(messages, records, self._codes, strict=True)):
             if code >= 0:
-                like = first[code]
+                like, make = first[code]
                 new = None if like.new is None else new_images.of_row(row, like.new)
                 old = None if like.old is None else old_images.of_row(row, like.old)
-                yield Located(message, record, _row_change(like, lsns[row], new, old, xids[row]))
+                yield Located(message, record, make(like, lsns[row], new, old, xids[row]))
             elif row in scanned.events:
                 yield from scanned.events[row]
             else:
@@ -230,27 +231,37 @@ class _ImageValues:
 _make = object.__new__
 _set_names, _set_values, _set_types = (getattr(TupleData, name).__set__ for name in ("names", "values", "types"))
 _FIELDS = ("lsn", "table_schema", "table_name", "new", "old", "xid", "old_kind", "relation_id", "binary")
-assert {*_FIELDS} == {field.name for field in fields(RowChange)}, "_row_change sets all fields"
-_set_lsn, _set_schema, _set_table, _set_new, _set_old, _set_xid, _set_old_kind, _set_relation_id, _set_binary = (
-    getattr(RowChange, name).__set__ for name in _FIELDS
-)
+assert {*_FIELDS} == {field.name for field in fields(RowChange)}, "what `_maker` returns sets all fields"
+
+MakeRowChange: TypeAlias = "Callable[[RowChange, int | None, TupleData | None, TupleData | None, int | None], RowChange]"
 
 
-def _row_change(
-    like: RowChange, lsn: int | None, new: TupleData | None, old: TupleData | None, xid: int | None
-) -> RowChange:
-    """Returns a row change of the same kind and table as another one."""
-    made = _make(type(like))
-    _set_lsn(made, lsn)
-    _set_schema(made, like.table_schema)
-    _set_table(made, like.table_name)
-    _set_new(made, new)
-    _set_old(made, old)
-    _set_xid(made, xid)
-    _set_old_kind(made, like.old_kind)
-    _set_binary(made, like.binary)
-    _set_relation_id(made, like.relation_id)
-    return made
+def _maker(event: type[RowChange]) -> MakeRowChange:
+    """Returns what makes a row change of this class, like another one but for lsn, new, old and xid."""
+    # In Python 3.10, each class has slots of its own for the fields that it inherits.
+    set_lsn, set_schema, set_table, set_new, set_old, set_xid, set_old_kind, set_relation_id, set_binary = (
+        getattr(event, name).__set__ for name in _FIELDS
+    )
+
+    def make(
+        like: RowChange, lsn: int | None, new: TupleData | None, old: TupleData | None, xid: int | None
+    ) -> RowChange:
+        made = _make(event)
+        set_lsn(made, lsn)
+        set_schema(made, like.table_schema)
+        set_table(made, like.table_name)
+        set_new(made, new)
+        set_old(made, old)
+        set_xid(made, xid)
+        set_old_kind(made, like.old_kind)
+        set_binary(made, like.binary)
+        set_relation_id(made, like.relation_id)
+        return made
+
+    return make
+
+
+_MAKERS = {event.kind: _maker(event) for event in ROW_CHANGES.values()}
 
 
 class _NotesAsLists:
