@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +60,36 @@ def test_they_are_noted(case: str) -> None:
     (scanned,) = scanner.scan(messages_of(format, spoil))
     assert scanned.events == {}
     assert (scanned.rows[KIND, : scanned.row_count] == CORRUPT).sum() == 5
+
+
+def test_dropped_rows_are_no_objects() -> None:
+    """Thousands of objects set off Python's search for garbage, which takes longer the more objects a process has."""
+    relation = wf.Relation(
+        relation_id=1,
+        table_schema="s",
+        table_name="t",
+        replica_identity="default",
+        columns=("a",),
+        type_oids=(25,),
+        typmods=(-1,),
+        key_columns=(),
+        xid=5,
+    )
+    events = [wf.StreamStart(xid=5, first_segment=True), relation, replace(GOOD[0], lsn=None, xid=5), wf.StreamStop()]
+    *begin, row, end = wf.encode(events, "pgoutput")
+    messages = [*begin, *[row, row.replace("é".encode(), b"\xff\xff")] * 10_000, end]
+    wf.arrow.changes(messages, "pgoutput", mode="DROPMALFORMED", threads=1)  # which loads compiled code
+    searches: list[str] = []
+    threshold = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(1000)
+    gc.callbacks.append(lambda phase, _: searches.append(phase))
+    try:
+        wf.arrow.changes(messages, "pgoutput", mode="DROPMALFORMED", threads=1)
+    finally:
+        gc.callbacks.pop()
+        gc.set_threshold(*threshold)
+    assert len(searches) < 4
 
 
 @pytest.mark.parametrize("format", ["gaussdb-binary", "gaussdb-json", "gaussdb-text"])

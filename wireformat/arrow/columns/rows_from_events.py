@@ -113,11 +113,6 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.concat_arrays(arrays) for arrays in columns], schema=batches[0].schema)
 
 
-def row_count(located: Sequence[Located]) -> int:
-    """Returns how many rows these events become."""
-    return sum(len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1 for item in located)
-
-
 def event_rows(event: Event, heartbeat_factor: int, wanted: Collection[str]) -> Iterator[Row]:
     """Yields the columns that an event fills; all others are null. A TRUNCATE has one row for each of its tables.
 

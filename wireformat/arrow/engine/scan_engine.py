@@ -7,7 +7,6 @@ from contextlib import suppress
 from itertools import chain, starmap
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
@@ -20,12 +19,12 @@ from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..columns.events_from_notes import located_events
 from ..columns.gather import record_batch, with_corrupt
 from ..columns.row_limits import TooMuchText, in_ranges
-from ..columns.rows_from_events import build, row_count
+from ..columns.rows_from_events import build
 from ..scan.message_batches import BatchSizes, is_live, one_by_one
 from ..scan.notes import ScannedRows
 from .parallel import map_in_order
 from .scanner import BatchScan, Scanner
-from .splice import BatchSlice, joined, spliced, without_rows
+from .splice import spliced
 
 MOST_KEPT = 4
 """Message batches are large while record batches have less than a quarter of the bytes that are read."""
@@ -179,20 +178,13 @@ class ScanEngine:
             batch = with_corrupt(gathered.slice(0, scanned.row_count), scanned)
         if not scanned.events and batch.num_rows == scanned.row_count:
             return [batch]
-        events = [event for row in sorted(scanned.events) for event in scanned.events[row]]
+        events = scanned.events_in_order()
         if not events:
-            return without_rows(batch, np.array([*scanned.events], np.int64))
+            return spliced(batch, None, scanned.origins())
         built_batches = build(events, schema, self._factor)
         built, second = next(built_batches), next(built_batches, None)
         if second is not None:
             if scanned.row_count > 1:
                 raise TooMuchText
             return chain([built, second], built_batches)
-        ranges: list[BatchSlice] = []
-        begin = done = 0
-        for row in sorted(scanned.events):
-            count = row_count(scanned.events[row]) if scanned.events[row] else 0
-            ranges += [(batch, begin, row), (built, done, done + count)]
-            begin, done = row + 1, done + count
-        ranges.append((batch, begin, scanned.row_count))
-        return spliced(joined([(rows, start, stop) for rows, start, stop in ranges if start < stop]), batch, built)
+        return spliced(batch, built, scanned.origins())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -327,7 +327,7 @@ class Scanner:
         """
         message_batch, (rows, cells, text) = batch_scan.message_batch, batch_scan.notes
         buffer, dictionary = message_batch.buffer, batch_scan.dictionary
-        events: dict[int, list[Located]] = {}
+        events: dict[int, Sequence[Located]] = {}
         unfinished = begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])
         stepped = batch_scan.stepped
         if not len(unfinished):
@@ -357,7 +357,7 @@ class Scanner:
                 if must_read or not second_look.finish(rows, cells, row):
                     self._read(batch_scan, rows, row, record, second_look, events)
                 elif not second_look.keeps(rows[:, row]):
-                    events[row] = []
+                    events[row] = ()
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
@@ -369,17 +369,17 @@ class Scanner:
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
 
     def _add_corrupt(
-        self, step: ScanStep, faults: Faults, second_look: SecondLook, events: dict[int, list[Located]]
+        self, step: ScanStep, faults: Faults, second_look: SecondLook, events: dict[int, Sequence[Located]]
     ) -> None:
         """Remembers what is wrong with the records of some rows, or leaves those rows out."""
         finder = self._fault_finder
         if self._options.tables is not None:
             is_kept = finder.tables(faults, step).kept(self._options)
-            events.update((row, []) for row in faults.rows[~is_kept].tolist())
+            events.update(dict.fromkeys(faults.rows[~is_kept].tolist(), ()))
             faults = faults.chosen(is_kept)
         if self._options.mode == "DROPMALFORMED":
             self.reader.dropped += len(faults.rows)
-            events.update((row, []) for row in faults.rows.tolist())
+            events.update(dict.fromkeys(faults.rows.tolist(), ()))
         elif len(faults.rows):
             second_look.add_all_corrupt(faults.rows, finder.texts(faults, finder.tables(faults, step), step))
 
@@ -396,13 +396,14 @@ class Scanner:
         row: int,
         record: _Record,
         second_look: SecondLook,
-        events: dict[int, list[Located]],
+        events: dict[int, Sequence[Located]],
     ) -> None:
         """Reads the record of a row, or its message from this record on, into `events`, or notes that it is CORRUPT."""
         message = batch_scan.message(record.batch_index)
         self._learn(batch_scan, record.batch_index)
-        found = events[row] = []
+        events[row] = ()  # one object for all rows that become nothing
         if record.status == DECLINED_REST:
+            found = events[row] = []
             at, framed = rows[FRAMING : FRAMING + 2, row].tolist()
             found.extend(self.reader.read(message, record.message, record.frame.record, (at, framed)))
             return
@@ -411,7 +412,7 @@ class Scanner:
             second_look.add_corrupt(row, event.error)
             del events[row]
         elif event is not None:
-            found.append(Located(record.message, record.frame.record, event))
+            events[row] = (Located(record.message, record.frame.record, event),)
 
 
 class _Record(NamedTuple):

@@ -15,55 +15,32 @@ MOST_SLICES = 8
 MOST_COPIED_RANGES = 100
 """Up to this number of ranges it is faster to copy whole ranges than to gather single rows."""
 
-BatchSlice = tuple[pa.RecordBatch, int, int]
-"""Rows of a batch: the first row, and one past the last."""
 
-
-def joined(ranges: list[BatchSlice]) -> list[BatchSlice]:
-    """Joins ranges that follow each other in the same batch."""
-    joined: list[BatchSlice] = []
-    for source, start, stop in ranges:
-        if joined and joined[-1][0] is source and joined[-1][2] == start:
-            joined[-1] = (source, joined[-1][1], stop)
-        else:
-            joined.append((source, start, stop))
-    return joined
-
-
-def spliced(ranges: list[BatchSlice], scanned: pa.RecordBatch, built: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields ranges of two batches in this order: a few as slices, more of them as one batch.
+def spliced(scanned: pa.RecordBatch, built: pa.RecordBatch | None, origins: Array) -> Iterator[pa.RecordBatch]:
+    """Yields rows of two batches: a few ranges as slices, more of them as one batch.
 
     scanned, built   the rows that the scan and the declaration read
+    origins          int64[n]: for each row, its row in `scanned`, or ~ its row in `built`
     """
-    if len(ranges) <= MOST_SLICES:
-        yield from (source.slice(start, stop - start) for source, start, stop in ranges)
-        return
-    schema = scanned.schema
-    if len(ranges) <= MOST_COPIED_RANGES:
-        slices = [source.slice(start, stop - start) for source, start, stop in ranges]
-        columns = [pa.concat_arrays([rows.column(column) for rows in slices]) for column in range(len(schema))]
+    batches = [scanned] if built is None else [scanned, built]
+    signs = np.where(origins < 0, -1, 1)  # the rows of a range follow each other in the same batch
+    is_first = np.diff(origins, prepend=0) != signs
+    is_first[:1] = True
+    is_first[1:] |= signs[1:] != signs[:-1]
+    firsts = np.flatnonzero(is_first)
+    if len(firsts) <= MOST_COPIED_RANGES:
+        counts = np.diff(firsts, append=len(origins))
+        slices = [
+            (scanned if first >= 0 else batches[-1]).slice(max(first, ~first), count)
+            for first, count in zip(origins[firsts].tolist(), counts.tolist(), strict=True)
+        ]
+        if len(slices) <= MOST_SLICES:
+            yield from slices
+            return
+        columns = [pa.concat_arrays(ranges) for ranges in zip(*(rows.columns for rows in slices), strict=True)]
     else:
-        shift = scanned.num_rows
-        firsts = np.array([start + (shift if source is built else 0) for source, start, _ in ranges])
-        counts = np.array([stop - start for _, start, stop in ranges])
-        ends = np.cumsum(counts)
-        order = np.arange(ends[-1]) + np.repeat(firsts - ends + counts, counts)
-        indices = _indices(order)
-        both = [pa.concat_arrays([scanned.column(column), built.column(column)]) for column in range(len(schema))]
+        order = np.where(origins < 0, scanned.num_rows + ~origins, origins)
+        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
+        both = [pa.concat_arrays(pair) for pair in zip(*(batch.columns for batch in batches), strict=True)]
         columns = [array.take(indices) for array in both]
-    yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def without_rows(batch: pa.RecordBatch, rows: Array) -> list[pa.RecordBatch]:
-    """Returns the rows of a batch but these, as one batch or as a few slices."""
-    rows = np.sort(rows)
-    if len(rows) < MOST_SLICES:
-        begins, ends = [0, *(rows + 1).tolist()], [*rows.tolist(), batch.num_rows]
-        return [batch.slice(begin, end - begin) for begin, end in zip(begins, ends, strict=True) if begin < end]
-    is_kept = np.ones(batch.num_rows, np.bool_)
-    is_kept[rows] = False
-    return [batch.take(_indices(np.flatnonzero(is_kept)))]
-
-
-def _indices(rows: Array) -> pa.Array:
-    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
+    yield pa.RecordBatch.from_arrays(columns, schema=scanned.schema)

@@ -16,7 +16,7 @@ from ..columns.chosen_notes import chosen_notes
 from ..columns.gather import record_batch
 from ..columns.layouts import Layout, layouts_of
 from ..columns.row_limits import TooMuchText, in_ranges
-from ..columns.rows_from_events import build, row_count
+from ..columns.rows_from_events import build
 from ..row_changes import IS_ROW_CHANGE
 from ..scan.notes import (
     BODY,
@@ -80,7 +80,7 @@ def _built(scanned: ScannedRows, schema: pa.Schema, factor: int) -> list[pa.Reco
     """Returns the rows of the events, in their order."""
     if not scanned.events:
         return []
-    return [*build((event for row in sorted(scanned.events) for event in scanned.events[row]), schema, factor)]
+    return [*build(scanned.events_in_order(), schema, factor)]
 
 
 class NotedRows:
@@ -96,7 +96,7 @@ class NotedRows:
         self.scanned = scanned
         self.schema = schema
         self.built = built
-        self.origins = None if built is None else _origins(scanned)
+        self.origins = None if built is None else scanned.origins()
         self.kind_codes = self._joined(scanned.rows[KIND, : scanned.row_count], _kind_codes_of).astype(np.uint8)
         self.other_rows = np.flatnonzero(~IS_ROW_CHANGE[self.kind_codes])
 
@@ -129,7 +129,7 @@ class NotedRows:
             return None
         before = self.scanned.rows[STEPPED, : self.scanned.row_count]
         if self.origins is not None:
-            before = np.repeat(before, _row_counts(self.scanned))
+            before = np.repeat(before, self.scanned.counts())
         return np.append(before, stepped.after) - stepped.before
 
     def position_of_stepped(self, row: int) -> tuple[int, int]:
@@ -137,7 +137,7 @@ class NotedRows:
         scanned, stepped, count = self.scanned, self.scanned.stepped, self.scanned.row_count
         notes = np.arange(count + 1)
         if self.origins is not None:
-            notes = np.append(np.repeat(notes[:-1], _row_counts(scanned)), count)
+            notes = np.append(np.repeat(notes[:-1], scanned.counts()), count)
         first = int(notes[row - 1]) + 1 if row else 0
         all_stepped = np.concatenate([[stepped.before], scanned.rows[STEPPED, :count], [stepped.after]])
         note = first + int(np.argmax(np.diff(all_stepped)[first:] > 0))
@@ -215,24 +215,6 @@ def _inverse(order: Array) -> Array:
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     return places
-
-
-def _row_counts(scanned: ScannedRows) -> Array:
-    """Returns how many rows each row of the notes becomes."""
-    counts = np.ones(scanned.row_count, np.int64)
-    for row, located in scanned.events.items():
-        counts[row] = row_count(located)
-    return counts
-
-
-def _origins(scanned: ScannedRows) -> Array:
-    counts = _row_counts(scanned)
-    is_built = np.zeros(scanned.row_count, bool)
-    is_built[[*scanned.events]] = True
-    origins = np.repeat(np.arange(scanned.row_count), counts)
-    built = np.flatnonzero(np.repeat(is_built, counts))
-    origins[built] = ~np.arange(len(built))
-    return origins
 
 
 def _kind_codes_of(built: pa.RecordBatch) -> Array:

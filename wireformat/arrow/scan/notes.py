@@ -11,10 +11,13 @@ The notes are a few plain arrays, because each array that a compiled function ta
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
+from ...events import Truncate
 from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ...stream.reader import Located
@@ -248,6 +251,29 @@ class ScannedRows(NamedTuple):
     """uint8[m]: the buffer that was scanned"""
     dictionary: Array
     """int32[d, 2]; see ScanArrays"""
-    events: dict[int, list[Located]]
+    events: dict[int, Sequence[Located]]
     """Events that replace a row, any number of them; rows without an entry are good, or CORRUPT and noted as such."""
     stepped: SteppedOver = SteppedOver()
+
+    def events_in_order(self) -> list[Located]:
+        """Returns all events."""
+        return [*chain.from_iterable(self.events[row] for row in sorted(self.events))]
+
+    def counts(self) -> Array:
+        """Returns how many rows each row becomes."""
+        counts = np.ones(self.row_count, np.int64)
+        counts[[*self.events]] = 0
+        for row, located in self.events.items():
+            for item in located:
+                counts[row] += len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1
+        return counts
+
+    def origins(self) -> Array:
+        """Returns for each row that these become its row here, or ~ its row among those of the events."""
+        counts = self.counts()
+        is_built = np.zeros(self.row_count, bool)
+        is_built[[*self.events]] = True
+        origins = np.repeat(np.arange(self.row_count), counts)
+        built = np.flatnonzero(np.repeat(is_built, counts))
+        origins[built] = ~np.arange(len(built))
+        return origins
