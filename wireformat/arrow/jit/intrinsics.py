@@ -21,7 +21,7 @@ from ..ascii import APOSTROPHE, BACKSLASH, LINE_FEED, QUOTE, SPACE
 from .compiler import CHECKED, inner
 
 BLOCK = 16
-"""How many bytes `copy_block` copies, `same_block` compares, `find_special` searches and `line_marks` looks at."""
+"""How many bytes `copy_block` copies, `same_block` compares, `special_marks` and `line_marks` look at."""
 
 
 def _plain_read(size: int) -> Callable[..., Any]:
@@ -51,21 +51,16 @@ def _plain_same_block(data: Any, at: int, other: Any, start: int) -> bool:
     return True
 
 
-def _plain_find_special(data: Any, at: int) -> int:
-    for offset in range(BLOCK):
-        byte = data[at + offset]
-        if byte < SPACE or byte == QUOTE or byte == APOSTROPHE or byte == BACKSLASH:
-            return offset
-    return BLOCK
+def _plain_marks(marked: tuple[int, ...], below: int) -> Callable[..., Any]:
+    def marks(data: Any, at: Any) -> Any:
+        bits = np.int64(0)
+        for offset in range(BLOCK):
+            byte = data[at + offset]
+            if byte < below or byte in marked:
+                bits |= np.int64(1) << np.int64(offset)
+        return bits
 
-
-def _plain_line_marks(data: Any, at: Any) -> Any:
-    bits = np.int64(0)
-    for offset in range(BLOCK):
-        byte = data[at + offset]
-        if byte == LINE_FEED or byte == QUOTE or byte == APOSTROPHE:
-            bits |= np.int64(1) << np.int64(offset)
-    return bits
+    return inner(marks)
 
 
 def _plain_lowest_bit(bits: Any) -> int:
@@ -126,33 +121,21 @@ def _word_copy_block(typing_context: Any, target: Any, to: Any, source: Any, at:
     return types.none(target, types.int64, source, types.int64), generate
 
 
-@intrinsic
-def _word_find_special(typing_context: Any, data: Any, at: Any) -> Any:
-    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
-        block = ir.VectorType(ir.IntType(8), BLOCK)
-        loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
-        loaded.align = 1
-        found = builder.icmp_unsigned("<", loaded, ir.Constant(block, [SPACE] * BLOCK))
-        for byte in (QUOTE, APOSTROPHE, BACKSLASH):
-            found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
-        bits = builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
-        return builder.cttz(builder.or_(bits, ir.IntType(64)(1 << BLOCK)), ir.IntType(1)(1))
+def _word_marks(marked: tuple[int, ...], below: int) -> Callable[..., Any]:
+    @intrinsic
+    def marks(typing_context: Any, data: Any, at: Any) -> Any:
+        def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+            block = ir.VectorType(ir.IntType(8), BLOCK)
+            loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
+            loaded.align = 1
+            found = builder.icmp_unsigned("<", loaded, ir.Constant(block, [below] * BLOCK))
+            for byte in marked:
+                found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
+            return builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
 
-    return types.int64(data, types.int64), generate
+        return types.int64(data, types.int64), generate
 
-
-@intrinsic
-def _word_line_marks(typing_context: Any, data: Any, at: Any) -> Any:
-    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
-        block = ir.VectorType(ir.IntType(8), BLOCK)
-        loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
-        loaded.align = 1
-        found = builder.icmp_unsigned("==", loaded, ir.Constant(block, [LINE_FEED] * BLOCK))
-        for byte in (QUOTE, APOSTROPHE):
-            found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
-        return builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
-
-    return types.int64(data, types.int64), generate
+    return marks
 
 
 @intrinsic
@@ -199,14 +182,15 @@ if CHECKED:
     write_64 = inner(_plain_write_64)
     copy_block = inner(_plain_copy_block)
     same_block = inner(_plain_same_block)
-    find_special = inner(_plain_find_special)
-    line_marks, lowest_bit = inner(_plain_line_marks), inner(_plain_lowest_bit)
+    marks_of, lowest_bit = _plain_marks, inner(_plain_lowest_bit)
     product = inner(_plain_product)
 else:
     read_16, read_32, read_64 = _word_read(2), _word_read(4), _word_read(8)
     write_64 = _word_write_64
     copy_block = _word_copy_block
     same_block = _word_same_block
-    find_special = _word_find_special
-    line_marks, lowest_bit = _word_line_marks, _word_lowest_bit
+    marks_of, lowest_bit = _word_marks, _word_lowest_bit
     product = _word_product
+special_marks = marks_of((QUOTE, APOSTROPHE, BACKSLASH), below=SPACE)
+line_marks = marks_of((LINE_FEED, QUOTE, APOSTROPHE), below=0)
+"""They return a bit for each byte of a block that they mark, the lowest for the first."""

@@ -40,7 +40,7 @@ from ..primitives import same_bytes
 from ..relations.entries import COLUMNS, NEXT, SCHEMA, TABLE, TAIL, UNWANTED
 from ..relations.recognise import find_relation, learn, note_complete, note_pattern
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND, KIND_BYTES
-from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, special_at, undo
+from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, special_at, text_literal, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
 HEAD_ENTRY, OPERATION, END = (token_entry(token) for token in (JSON_HEAD, JSON_KIND, JSON_END))
@@ -52,30 +52,23 @@ LEAST_OBJECT = len(JSON_HEAD + JSON_KIND + b"".join(JSON_ARRAYS) + JSON_END) + K
 
 
 @hot
-def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool, Int]:
-    """Where the string whose content begins at `at` is closed, or -1; whether a backslash and how many single quotes
-    are in it."""
+def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool]:
+    """Where the string whose content begins at `at` is closed, or -1, and whether a backslash is in it."""
     escaped = False
-    quotes = 0
     at = special_at(buffer, at, stop)
     while at < stop:
         byte = buffer[at]
         if byte == QUOTE:
-            return at, escaped, quotes
-        if byte == APOSTROPHE:
-            quotes += 1
-            while stop - at > 1 and buffer[at + 1] == APOSTROPHE:
-                quotes += 1
-                at += 1
-        elif byte == BACKSLASH:
+            return at, escaped
+        if byte == BACKSLASH:
             escaped = True
             at += 1
             while stop - at > 2 and buffer[at + 1] == BACKSLASH:
                 at += 2
-        else:
-            return -1, escaped, quotes
+        elif byte != APOSTROPHE:
+            return -1, escaped
         at = special_at(buffer, at + 1, stop)
-    return -1, escaped, quotes
+    return -1, escaped
 
 
 @inner
@@ -100,23 +93,27 @@ def read_array(
         if cell == image.shape[1]:
             return TOO_FEW_CELLS, cell, unchanged
         start = at + 1
-        escaped, quotes = False, 0
         end = number_end(buffer, start, stop) if field == VALUE else -1
         is_number = end >= 0 and end < stop and buffer[end] == QUOTE
-        if not is_number:
-            end, escaped, quotes = string_end(buffer, start, stop)
-            if end < 0:
-                return -1, cell, unchanged
         length = end - start
         if is_number:
             pass
-        elif field == VALUE:
-            start, length, used = literal(buffer, start, end, escaped, quotes, text, dictionary, used, True)
-            unchanged = unchanged or length == UNCHANGED_LENGTH
-        elif escaped:
-            stopped, after = undo(buffer, start, end, text, used, QUOTE if field == NAME else 0, True)
-            start, length = ~used, after - used if stopped == end else BAD_LENGTH
-            used = after
+        elif field == VALUE and start < stop and buffer[start] == APOSTROPHE:
+            start, length, end, used = text_literal(buffer, start, stop, text, used, True)
+            if end < 0 or end == stop or buffer[end] != QUOTE:
+                return -1, cell, unchanged
+        else:
+            end, escaped = string_end(buffer, start, stop)
+            if end < 0:
+                return -1, cell, unchanged
+            length = end - start
+            if field == VALUE:
+                start, length = literal(buffer, start, end, text, dictionary)
+                unchanged = unchanged or length == UNCHANGED_LENGTH
+            elif escaped:
+                stopped, after = undo(buffer, start, end, text, used, QUOTE if field == NAME else 0, True)
+                start, length = ~used, after - used if stopped == end else BAD_LENGTH
+                used = after
         if length == BAD_LENGTH:
             return -1, cell, unchanged
         image[field, cell, 0] = start

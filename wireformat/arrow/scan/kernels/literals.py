@@ -22,7 +22,7 @@ from ...ascii import (
     UPPER_B,
 )
 from ...jit.compiler import hot, inner
-from ...jit.intrinsics import BLOCK, copy_block, find_special
+from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
 from ..dictionary import token_entry
 from ..notes import UNCHANGED_LENGTH
 from ..tokens import BOOLEANS, FALSE, LITERALS, NULL, TRUE, UNCHANGED
@@ -56,7 +56,7 @@ for _byte in (*range(SPACE), QUOTE, APOSTROPHE, BACKSLASH):
 def special_at(buffer: Array, at: Int, stop: Int) -> Int:
     """The first quote, backslash or byte below 0x20 in buffer[at:stop]; stop if there is none."""
     while stop - at >= BLOCK:
-        found = find_special(buffer, at)
+        found = lowest_bit(special_marks(buffer, at) | 1 << BLOCK)
         at += found
         if found < BLOCK:
             return at
@@ -76,22 +76,37 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
     """Write buffer[at:stop] to text[used:] with JSON's escapes undone and, unless quote is 0, the quotes around it and
     the doubled ones inside.
 
-    returns     (where it ended, the new end of the used text); -1 for what servers do not write
+    returns     (where it ended, which is after the last quote, the new end of the used text); -1 for what servers do
+                not write
     """
     state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 after a quote that ends it or is doubled
     while at < stop:
-        while state == 1 and quote != QUOTE and stop - at > 1:  # pairs that are one byte each often follow each other
-            first, second = np.int64(buffer[at]), buffer[at + 1]
-            byte = np.int64(_ESCAPES[second]) if json and first == BACKSLASH else np.int64(_NO_ESCAPE)
-            if quote != 0 and first == quote and second == first:
-                byte = first
-            if byte == _NO_ESCAPE:
+        while state == 1 and quote != QUOTE and stop - at > 2 * BLOCK:
+            copy_block(text, used, buffer, at)
+            marks = special_marks(buffer, at)
+            done = np.int64(0)
+            while marks != 0:
+                offset = lowest_bit(marks)
+                first, second = np.int64(buffer[at + offset]), buffer[at + offset + 1]
+                byte = np.int64(_ESCAPES[second]) if json and first == BACKSLASH else np.int64(_NO_ESCAPE)
+                if quote != 0 and first == quote and second == first:
+                    byte = first
+                if byte == _NO_ESCAPE:
+                    if json or first == quote:
+                        break
+                    marks &= marks - 1
+                    continue
+                used += offset - done
+                text[used] = byte
+                used += 1
+                done = offset + 2
+                copy_block(text, used, buffer, at + done)
+                marks &= -1 << done
+            end = lowest_bit(marks | 1 << BLOCK)
+            used += max(end - done, 0)
+            at += max(end, done)
+            if marks != 0:
                 break
-            text[used] = byte
-            used += 1
-            at += 2
-        if at == stop:
-            break
         begin = at
         byte = np.int64(buffer[at])
         at += 1
@@ -108,6 +123,8 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
                     return -1, used
                 byte = 16 * high + low
                 at += 4
+        elif json and byte != APOSTROPHE and _IS_SPECIAL[byte]:
+            return begin if state == 2 else -1, used
         if state == 0:
             if byte != quote:
                 return -1, used
@@ -120,16 +137,10 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
             text[used] = byte
             used += 1
             state = 1
-            if at < stop and buffer[at] > APOSTROPHE and buffer[at] != BACKSLASH:  # more that is as it is
-                end = special_at(buffer, at, stop)
-                while end - at >= BLOCK:
-                    copy_block(text, used, buffer, at)
-                    at += BLOCK
-                    used += BLOCK
-                while at < end:
-                    text[used] = buffer[at]
-                    at += 1
-                    used += 1
+            while at < stop <= at + 2 * BLOCK and not _IS_SPECIAL[buffer[at]]:
+                text[used] = buffer[at]
+                at += 1
+                used += 1
     return at if state == 2 or quote == 0 else -1, used
 
 
@@ -182,42 +193,41 @@ def number_end(buffer: Array, at: Int, stop: Int) -> Int:
     return at
 
 
-@inner
-def literal(
-    buffer: Array, at: Int, end: Int, escaped: bool, quotes: Int, text: Array, dictionary: Array, used: Int, json: bool
-) -> tuple[Int, Int, Int]:
-    """The pair of the literal that buffer[at:end] is, and the new end of the used text; BAD_LENGTH if it is none.
+@hot
+def text_literal(buffer: Array, at: Int, stop: Int, text: Array, used: Int, json: bool) -> tuple[Int, Int, Int, Int]:
+    """The pair of the text in single quotes that begins at `at`, where it ends, or -1, and the new end of the used
+    text."""
+    end = special_at(buffer, at + 1, stop)
+    while not json and end < stop and buffer[end] != APOSTROPHE:
+        while stop - end > 1 and buffer[end + 1] != APOSTROPHE and _IS_SPECIAL[buffer[end + 1]]:
+            end += 1
+        end = special_at(buffer, end + 1, stop)
+    if end < stop and buffer[end] == APOSTROPHE and (end + 1 == stop or buffer[end + 1] != APOSTROPHE):
+        return at + 1, end - at - 1, end + 1, used
+    end, after = undo(buffer, at, stop, text, used, APOSTROPHE, json)
+    return ~used, after - used, end, after
 
-    escaped     it holds a backslash of JSON
-    quotes      how many single quotes it holds, more than two if it is not known
-    """
+
+@inner
+def literal(buffer: Array, at: Int, end: Int, text: Array, dictionary: Array) -> tuple[Int, Int]:
+    """The pair of the literal that buffer[at:end] is, which is no text in single quotes; BAD_LENGTH if it is none."""
     length = end - at
-    first = np.int64(buffer[at]) if length > 0 else 0
-    if first == APOSTROPHE:
-        if not escaped and quotes == 2:
-            return at + 1, length - 2 if buffer[end - 1] == APOSTROPHE else BAD_LENGTH, used
-        stopped, after = undo(buffer, at, end, text, used, APOSTROPHE, json)
-        return ~used, after - used if stopped == end else BAD_LENGTH, after
-    if not escaped and first <= DIGIT_9 and number_end(buffer, at, end) == end:
-        return at, length, used
-    if escaped:
-        return at, BAD_LENGTH, used
-    if first == UPPER_B:
-        if length < 3 or quotes != 2 or buffer[at + 1] != APOSTROPHE or buffer[end - 1] != APOSTROPHE:
-            return at, BAD_LENGTH, used
+    if length > 0 and buffer[at] <= DIGIT_9 and number_end(buffer, at, end) == end:
+        return at, length
+    if length > 2 and buffer[at] == UPPER_B and buffer[at + 1] == APOSTROPHE and buffer[end - 1] == APOSTROPHE:
         for digit_at in range(at + 2, end - 1):
             if buffer[digit_at] != DIGIT_0 and buffer[digit_at] != DIGIT_1:
-                return at, BAD_LENGTH, used
-        return at + 2, length - 3, used
+                return at, BAD_LENGTH
+        return at + 2, length - 3
     for entry in range(FIRST_LITERAL, FIRST_LITERAL + LITERAL_COUNT):
         if dictionary[entry, 1] == length and token_end(buffer, at, end, text, dictionary, entry) >= 0:
             if entry == NULL_ENTRY:
-                return at, -1, used
+                return at, -1
             if entry == UNCHANGED_ENTRY:
-                return at, UNCHANGED_LENGTH, used
+                return at, UNCHANGED_LENGTH
             if entry == SQL_TRUE:
-                return np.int64(dictionary[OUTPUT_TRUE, 0]), 1, used
+                return np.int64(dictionary[OUTPUT_TRUE, 0]), 1
             if entry == SQL_FALSE:
-                return np.int64(dictionary[OUTPUT_FALSE, 0]), 1, used
-            return at, length, used
-    return at, BAD_LENGTH, used
+                return np.int64(dictionary[OUTPUT_FALSE, 0]), 1
+            return at, length
+    return at, BAD_LENGTH

@@ -45,7 +45,7 @@ from ..primitives import same_bytes
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
 from ..relations.recognise import learn, note_complete, note_pattern
 from ..tokens import COLUMN_NUMBERS, FORMS, LAST_COMMA
-from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end
+from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end, text_literal
 from .names import MOST_BYTES_TO_CHANGE, find_table, names_end, read_name, read_table
 from .transaction_lines import close_record, open_message, read_line, record_needs, token_end
 
@@ -68,28 +68,25 @@ def read_value(arrays: ScanArrays, at: Int, stop: Int, map_index: Int, cell: Int
     buffer, text, dictionary, cursor = arrays.buffer, arrays.text, arrays.dictionary, arrays.cursor
     image = arrays.cells[map_index]
     form = NUMBER_FORM
-    quotes = 0
     end = number_end(buffer, at, stop)
-    if end < 0 or (end < stop and _WORD[buffer[end]]):
-        begin = at
+    if at < stop and buffer[at] == APOSTROPHE:
+        form = STRING_FORM
+        start, length, end, cursor[TEXT_USED] = text_literal(buffer, at, stop, text, cursor[TEXT_USED], False)
+        if end < 0:
+            return -1
+    elif end < 0 or (end < stop and _WORD[buffer[end]]):
         if at + 1 < stop and buffer[at] == UPPER_B and buffer[at + 1] == APOSTROPHE:
-            begin += 1
             form = BITS_FORM
-        elif at < stop and buffer[at] == APOSTROPHE:
-            form = STRING_FORM
-        if form != NUMBER_FORM:
-            end, doubled = quoted_end(buffer, begin, stop)
-            quotes = 3 if doubled else 2
+            end = quoted_end(buffer, at + 1, stop)[0]
         else:
             end = at
             while end < stop and _WORD[buffer[end]]:
                 end += 1
         if end < 0:
             return -1
-        start, length, used = literal(buffer, at, end, False, quotes, text, dictionary, cursor[TEXT_USED], False)
+        start, length = literal(buffer, at, end, text, dictionary)
         if length == BAD_LENGTH:
             return -1
-        cursor[TEXT_USED] = used
         if length == UNCHANGED_LENGTH:
             form = UNCHANGED_FORM
         elif length < 0:

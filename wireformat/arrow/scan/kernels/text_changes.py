@@ -54,7 +54,7 @@ from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, 
 from ..relations.recognise import learn, note_complete, note_pattern
 from ..tokens import CHANGE_MARKS
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
-from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end
+from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end, text_literal
 from .names import BYTES, MOST_BYTES_TO_CHANGE, TYPE_WORD, find_table, names_end, read_name, read_table
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
@@ -85,21 +85,17 @@ def type_end(buffer: Array, at: Int, stop: Int) -> Int:
 
 
 @hot
-def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
-    """Where the literal ends that begins at `at`, or -1, and how many single quotes it holds, three for more; -1 for a
-    number, which has been checked."""
-    begin = at
+def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool]:
+    """Where the literal ends that begins at `at`, which is no text in single quotes, or -1; and whether it is a number,
+    which has been checked."""
     if at + 1 < stop and buffer[at] == UPPER_B and buffer[at + 1] == APOSTROPHE:
-        begin += 1
-    if begin < stop and buffer[begin] == APOSTROPHE:
-        end, doubled = quoted_end(buffer, begin, stop)
-        return end, 3 if doubled else 2
+        return quoted_end(buffer, at + 1, stop)[0], False
     end = number_end(buffer, at, stop)
     if end >= 0 and (end == stop or buffer[end] == SPACE):
-        return end, -1
+        return end, True
     while at < stop and buffer[at] != SPACE:
         at += 1
-    return at, 0
+    return at, False
 
 
 @hot
@@ -143,15 +139,15 @@ def columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, to
             image[TYPE, cell, 1] = end - begin
             begin = end + 2
             note_pattern(arrays, cell - first, at, begin)
-        at, quotes = value_end(buffer, begin, stop)
-        if at < 0:
+        if begin < stop and buffer[begin] == APOSTROPHE:
+            start, length, at, cursor[TEXT_USED] = text_literal(buffer, begin, stop, text, cursor[TEXT_USED], False)
+        else:
+            at, is_number = value_end(buffer, begin, stop)
+            start, length = begin, at - begin
+            if at >= 0 and not is_number:
+                start, length = literal(buffer, begin, at, text, dictionary)
+        if at < 0 or length == BAD_LENGTH:
             return -1
-        start, length = begin, at - begin
-        if quotes >= 0:
-            start, length, used = literal(buffer, begin, at, False, quotes, text, dictionary, cursor[TEXT_USED], False)
-            if length == BAD_LENGTH:
-                return -1
-            cursor[TEXT_USED] = used
         has_unchanged = has_unchanged or length == UNCHANGED_LENGTH
         image[VALUE, cell, 0] = start
         image[VALUE, cell, 1] = length
