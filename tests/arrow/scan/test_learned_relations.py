@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,9 +60,19 @@ def complete_rows(format: str, messages: list[bytes], **options: object) -> Iter
 
 @each_format
 def test_all_rows_but_the_first_of_a_table_are_recognised(format: str) -> None:
-    messages = messages_of(format, [insert(format, f"t{n % 3}", ("a", "b", "c"), n) for n in range(300)])
+    columns = [("a", "b", "c"), ("a", "b"), ("a",)]
+    messages = messages_of(format, [insert(format, f"t{n % 3}", columns[n % 3], n) for n in range(300)])
     agree(messages, format=format)
     assert [(count, complete) for count, complete, _ in complete_rows(format, messages)] == [(300, 297)]
+
+
+@each_format
+def test_tables_with_the_columns_of_another_one_are_recognised(format: str) -> None:
+    messages = messages_of(format, [insert(format, f"t{n}", ("a", "b", "c"), n) for n in range(300)])
+    assert [(count, complete) for count, complete, _ in complete_rows(format, messages)] == [(300, 299)]
+    for tables in (None, ["s.t7", "s.t200"]):
+        answer = agree(messages * 2, format=format, tables=tables)
+        assert len(answer.events) == (600 if tables is None else 4)
 
 
 @each_format
@@ -132,11 +143,11 @@ def test_a_table_that_is_not_asked_for_is_stepped_over(format: str) -> None:
 @each_format
 def test_names_in_other_encodings(format: str, encoding: str) -> None:
     name = "tÿ" if encoding == "latin-1" else "表"
-    events = [insert(format, name, ("a", name), n) for n in range(20)]
+    events = [insert(format, "other" if n == 0 else name, ("a", name if n % 2 else "b"), n) for n in range(21)]
     messages = list(wf.encode(events, format, encoding=encoding))
     for tables in (None, [f"s.{name}"], ["s.other"]):
         answer = agree(messages, format=format, encoding=encoding, tables=tables)
-        assert len(answer.events) == (0 if tables == ["s.other"] else 20)
+        assert len(answer.events) == {None: 21, "s.other": 1}.get(tables and tables[0], 20)
     agree(messages, format=format, mode="PERMISSIVE")
 
 
@@ -147,9 +158,10 @@ def test_names_that_are_text_only_if_they_are_joined(format: str, is_of_columns:
     schema, table, names = ("s", "t", ("aÃ", "©b")) if is_of_columns else ("sÃ", "©t", ("a", "b"))
     image = wf.TupleData(names, ("1", "x"), ("?number", "?string") if format == "sql-decoding" else ("integer", "text"))
     event = wf.Delete(lsn=1 if format.startswith("gaussdb") else None, table_schema=schema, table_name=table, old=image)
-    messages = list(wf.encode([event] * 3, format, encoding="latin-1"))
+    other = [] if is_of_columns else [replace(event, table_schema="s", table_name="t")]  # with the same columns
+    messages = list(wf.encode([*other, *[event] * 3], format, encoding="latin-1"))
     answer = agree(messages, format=format, mode="PERMISSIVE")
-    assert [event.kind for event in answer.events] == ["CORRUPT"] * 3
+    assert [event.kind for event in answer.events[-3:]] == ["CORRUPT"] * 3
 
 
 def test_a_bad_record_whose_table_could_end_at_a_later_mark() -> None:

@@ -71,8 +71,8 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_decimal
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
-from ..relations.recognise import find_relation, learn, note_complete, note_pattern
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
+from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
 from ..row_notes import note_detail, note_lsn, note_number
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
@@ -194,14 +194,15 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     for map_index in range(NEW, OLD + 1):
         if at < stop and buffer[at] == (NEW_TAG if map_index == NEW else OLD_TAG):
             at += 1
-            begin, relation = rows[ENDS + map_index, row], first
+            begin = rows[ENDS + map_index, row]
+            relation = expected_relation(arrays, row, first, head_end - head)
             while True:
                 status, end = row_image(arrays, at, stop, row, map_index, relation)
                 if status != UNLIKE:
                     break
-                relation = np.int64(dictionary[relation + NEXT, 0])
-            if status == GOOD and relation == 0:
-                first = learn(arrays, row, map_index, begin, first, head, head_end, at, at)
+                relation = next_relation(dictionary, relation, first)
+            if status == GOOD and (relation == 0 or first == 0):
+                first = learn(arrays, row, map_index, begin, relation, first, head, head_end, at, at)
             if status != GOOD:
                 return status
             at = end

@@ -37,8 +37,8 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import same_bytes
-from ..relations.entries import COLUMNS, NEXT, SCHEMA, TABLE, TAIL, UNWANTED
-from ..relations.recognise import find_relation, learn, note_complete, note_pattern
+from ..relations.entries import COLUMNS, SCHEMA, TABLE, TAIL, UNWANTED
+from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND, KIND_BYTES
 from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, special_at, text_literal, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
@@ -209,12 +209,12 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
         return DECLINED, body
     at += KIND_BYTES
     tail, values = at, np.int64(-1)
-    relation = first
+    relation = expected_relation(arrays, row, first, head_end - head)
     while relation > 0:
         values = tail_end(arrays, tail, stop, relation)
         if values >= 0:
             break
-        relation = np.int64(dictionary[relation + NEXT, 0])
+        relation = next_relation(dictionary, relation, first)
     next_array = 0  # of the six arrays, the one to read next
     if relation > 0:
         next_array = 2
@@ -246,11 +246,11 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
             rows[PRESENT, row] |= 1 << (GIVEN + map_index)
     if token_end(buffer, at, stop, text, dictionary, END) != stop:
         return DECLINED, body
-    if relation == 0:
+    if relation == 0 or first == 0:
         count = rows[ENDS + NEW, row] - (rows[ENDS + NEW, row - 1] if row > 0 else 0)
-        for column in range(count):
+        for column in range(count if relation == 0 else 0):
             note_pattern(arrays, column, body, body)
-        learn(arrays, row, NEW, rows[ENDS + NEW, row] - count, first, head, head_end, tail, values)
+        learn(arrays, row, NEW, rows[ENDS + NEW, row] - count, relation, first, head, head_end, tail, values)
         return GOOD, body
     return GOOD, values
 

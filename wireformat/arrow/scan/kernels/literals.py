@@ -60,13 +60,7 @@ def special_at(buffer: Array, at: Int, stop: Int) -> Int:
         at += found
         if found < BLOCK:
             return at
-    while (
-        at < stop
-        and buffer[at] >= SPACE
-        and buffer[at] != QUOTE
-        and buffer[at] != APOSTROPHE
-        and buffer[at] != BACKSLASH
-    ):
+    while at < stop and not _IS_SPECIAL[buffer[at]]:
         at += 1
     return at
 
@@ -76,8 +70,7 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
     """Write buffer[at:stop] to text[used:] with JSON's escapes undone and, unless quote is 0, the quotes around it and
     the doubled ones inside.
 
-    returns     (where it ended, which is after the last quote, the new end of the used text); -1 for what servers do
-                not write
+    returns     (where it ended, the new end of the used text); -1 for what servers do not write
     """
     state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 after a quote that ends it or is doubled
     while at < stop:

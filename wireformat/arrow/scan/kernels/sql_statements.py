@@ -42,8 +42,8 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import same_bytes
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
-from ..relations.recognise import learn, note_complete, note_pattern
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
+from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import COLUMN_NUMBERS, FORMS, LAST_COMMA
 from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end, text_literal
 from .names import MOST_BYTES_TO_CHANGE, find_table, names_end, read_name, read_table
@@ -200,15 +200,15 @@ def read_tuple(
         end = at
     if end < 0:
         begin, used = rows[ENDS + map_index, row], cursor[TEXT_USED]
-        relation = first
+        relation = expected_relation(arrays, row, first, head_end - head)
         while True:
             end = columns(arrays, at, stop, row, map_index, relation)
             if end != -1 or relation == 0:
                 break
-            relation = np.int64(dictionary[relation + NEXT, 0])
+            relation = next_relation(dictionary, relation, first)
             cursor[TEXT_USED] = used
-        if end >= 0 and relation == 0:
-            first = learn(arrays, row, map_index, begin, first, head, head_end, at, at)
+        if end >= 0 and (relation == 0 or first == 0):
+            first = learn(arrays, row, map_index, begin, relation, first, head, head_end, at, at)
     if end >= 0:
         end = end + 1 if end < stop and buffer[end] == SEMICOLON else -1
     return end, first

@@ -50,8 +50,8 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, same_bytes
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
-from ..relations.recognise import learn, note_complete, note_pattern
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
+from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import CHANGE_MARKS
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end, text_literal
@@ -173,15 +173,15 @@ def read_columns(
     if not to_new and token_end(arrays.buffer, at, stop, text, dictionary, NO_TUPLE_ENTRY) == stop:
         return stop, first
     begin, used = arrays.rows[ENDS + map_index, row], cursor[TEXT_USED]
-    relation, end = first, -1
+    relation = expected_relation(arrays, row, first, head_end - head)
     while True:
         end = columns(arrays, at, stop, row, map_index, to_new, relation)
         if end != -1 or relation == 0:
             break
-        relation = np.int64(dictionary[relation + NEXT, 0])
+        relation = next_relation(dictionary, relation, first)
         cursor[TEXT_USED] = used
-    if end >= 0 and relation == 0:
-        first = learn(arrays, row, map_index, begin, first, head, head_end, at, at)
+    if end >= 0 and (relation == 0 or first == 0):
+        first = learn(arrays, row, map_index, begin, relation, first, head, head_end, at, at)
     return end, first
 
 

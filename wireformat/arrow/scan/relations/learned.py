@@ -12,6 +12,7 @@ from ..notes import (
     LEARNED_END,
     LEARNED_FULL,
     LEARNED_USED,
+    NEWEST,
     NEXT_ENTRY,
     NO_ROOM,
     SLOTS,
@@ -76,7 +77,7 @@ class LearnedRelations:
     def _forget(self) -> None:
         self.dictionary, self._text = self._input.dictionary, np.empty(0, np.uint8)
         self._grow(LEAST_ENTRIES, LEAST_TEXT)
-        self.cursor[CURSOR_FIELDS:] = 0
+        self.cursor[NEWEST:] = 0  # and the slots
         self.cursor[FIRST_LEARNED] = self.cursor[NEXT_ENTRY] = len(self._input.dictionary)
         self.cursor[LEARNED_USED] = self._begin
 

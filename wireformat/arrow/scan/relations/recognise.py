@@ -3,7 +3,8 @@
 Nearly every row repeats what earlier rows of its table said: schema, table, names and types of columns. A scan reads
 that in full where it is new, and learns it: its texts, and its bytes as patterns. Of later rows it compares the bytes
 with the patterns, and notes the relation and the values alone. A table has a relation for each list of columns that its
-rows have had, such as all of them and those of the key; they are linked by NEXT.
+rows have had, such as all of them and those of the key; they are linked by NEXT. The first row of a table may have the
+columns of the newest other table, as partitions have: only the names of schema and table are learned then.
 
 What is learned is a fact about bytes, so it stays true for as long as it is remembered; see learned.py.
 """
@@ -25,6 +26,8 @@ from ..notes import (
     LEARNED_FULL,
     LEARNED_USED,
     NAME,
+    NEW,
+    NEWEST,
     NEXT_ENTRY,
     PAIR,
     PRESENT,
@@ -125,11 +128,32 @@ def note_complete(arrays: ScanArrays, row: Int, map_index: Int, relation: Int, b
 
 
 @inner
+def expected_relation(arrays: ScanArrays, row: Int, first: Int, head_bytes: Int) -> Int:
+    """The relation whose columns a row is expected to have: the first one of its table. If that is 0, the newest one,
+    if there is room to learn the table with its columns; or 0."""
+    dictionary, cursor = arrays.dictionary, arrays.cursor
+    newest = cursor[NEWEST]
+    if first > 0 or newest == 0:
+        return first
+    end = cursor[NEXT_ENTRY] + CELLS + CELL_ENTRIES * np.int64(dictionary[newest + COLUMNS, 0])
+    has_room = end <= dictionary.shape[0] and cursor[LEARNED_USED] + 2 * head_bytes <= cursor[LEARNED_END]
+    no_cell = arrays.rows[ENDS + NEW, row]
+    return newest if has_room and _are_names_final(arrays, row, NEW, no_cell) else np.int64(0)
+
+
+@inner
+def next_relation(dictionary: Array, relation: Int, first: Int) -> Int:
+    """The relation to expect after `relation`; 0 for none."""
+    return np.int64(dictionary[relation + NEXT, 0]) if first > 0 else np.int64(0)
+
+
+@inner
 def learn(
     arrays: ScanArrays,
     row: Int,
     map_index: Int,
     begin: Int,
+    like: Int,
     first: Int,
     head: Int,
     head_end: Int,
@@ -139,34 +163,44 @@ def learn(
     """Learns the relation of a row that was read in full, if there is room for it, and its names need no transcoding.
 
     begin        the first cell of its image in the map `map_index`; the patterns were noted by `note_pattern`
+    like         the relation of another table whose columns the row has, or 0 if it was read in full
     first        the first relation of the table, or 0
     head, tail   the bytes that name the table, and those that say which columns follow, if the format has such
     returns      the first relation of the table, or 0 if it is still not known
     """
     rows, dictionary, cursor = arrays.rows, arrays.dictionary, arrays.cursor
-    if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
-        return first
-    if not _has_room(arrays, row, map_index, begin, head_end - head + tail_end - tail):
-        if cursor[LEARNED_FULL] == 0 and _are_names_final(arrays, row, map_index, begin):
-            cursor[LEARNED_FULL] = WANTS_ROOM
-        return first
+    if like == 0:
+        if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
+            return first
+        if not _has_room(arrays, row, map_index, begin, head_end - head + tail_end - tail):
+            if cursor[LEARNED_FULL] == 0 and _are_names_final(arrays, row, map_index, begin):
+                cursor[LEARNED_FULL] = WANTS_ROOM
+            return first
     relation, names = cursor[NEXT_ENTRY], cursor[LEARNED_USED]
-    count = rows[ENDS + map_index, row] - begin
-    used = _keep_names(arrays, row, map_index, begin)
-    if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, begin):
-        return first
+    end = rows[ENDS + map_index, row]
+    count = end - begin
+    used = _keep_names(arrays, row, map_index, begin if like == 0 else end)
+    if like == 0:
+        if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, begin):
+            return first
+        used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
+        for column in range(count):
+            entry = relation + CELLS + CELL_ENTRIES * column + CELL_FACTS
+            used = _keep(arrays, entry, np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1]), used)
+    else:
+        for entry in range(TAIL, CELLS + CELL_ENTRIES * count):
+            for part in range(PAIR):
+                dictionary[relation + entry, part] = dictionary[like + entry, part]
     used = _keep(arrays, relation + HEAD, head, head_end - head, used)
-    used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
-    for column in range(count):
-        entry = relation + CELLS + CELL_ENTRIES * column + CELL_FACTS
-        used = _keep(arrays, entry, np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1]), used)
     dictionary[relation + COLUMNS, 0] = count
-    if not _link(arrays, relation, first, head, head_end):
+    if not _link(arrays, relation, first, head, head_end) and like == 0:
         return first
     cursor[NEXT_ENTRY], cursor[LEARNED_USED] = relation + CELLS + CELL_ENTRIES * count, used
-    if rows[RELATION, row] == 0:
+    if rows[RELATION, row] == like:
         rows[RELATION, row] = relation
-    return first if first > 0 else relation
+    if first == 0:
+        first = cursor[NEWEST] = relation
+    return first
 
 
 @inner
