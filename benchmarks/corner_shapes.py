@@ -44,7 +44,14 @@ THOUSAND = [f"public.other_{number}" for number in range(999)]
 
 MEGABYTE = 1 << 20
 
-TEXTS = {"apostrophes": "'", "quotes": '"', "backslashes": "\\", "line feeds": "\n", "Chinese and quotes": "表'格\""}
+TEXTS = {
+    "apostrophes": "'",
+    "quotes": '"',
+    "backslashes": "\\",
+    "line feeds": "\n",
+    "Chinese and quotes": "表'格\"",
+    "objects of JSON": """{"it's": "a\\n"}""",
+}
 """What texts consist of."""
 
 
