@@ -280,7 +280,7 @@ class CaptureReading:
                         last = rows
                     yield HandedRows(last, _position(transactions, resumption, relations, after))
                 resumption.finish()
-            except OrderError as error:
+            except (DecodeError, OrderError) as error:  # rows of a block look damaged without its beginning
                 add_hint(error, resumption.hint())
                 raise
             yield from (HandedRows(rows, None) for rows in self._later(transactions))

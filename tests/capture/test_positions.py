@@ -115,3 +115,12 @@ def test_a_plain_transaction_that_is_left_out_before_a_streamed_one_is_named() -
     second = wf.Capture(list(wf.encode(later, "pgoutput")), "pgoutput", after=first.position)
     with pytest.raises(wf.OrderError, match="the plain transaction xid 5"):
         second.committed().read_all()
+
+
+def test_a_block_that_is_left_out_is_named_where_its_rows_look_damaged() -> None:
+    """A row in a block begins with an xid, which is not expected without the beginning of the block."""
+    messages = list(wf.encode([*block(XID, *rows_of(XID), insert("id", values=("2",), xid=XID))], "pgoutput"))
+    first = wf.Capture(messages[:3], "pgoutput")
+    first.committed().read_all()
+    with pytest.raises(wf.DecodeError, match="open at the position: block transaction xid 5; begin the input at"):
+        wf.Capture(messages[3:], "pgoutput", after=first.position).committed().read_all()

@@ -195,13 +195,22 @@ def test_columns_order_all_that_has_the_c_interface(make: Callable[[pa.Table], A
     assert read(make(shuffled), order_by=["offset"]) == MESSAGES[:4]
 
 
-def test_columns_order_tables_of_views() -> None:
+def test_columns_order_tables_of_views(tmp_path: Path) -> None:
     """Polars hands such columns over, and pyarrow does not sort them."""
     shuffled = TABLE.take([3, 1, 0, 2])
     views = [pa.array(["d", "b", "a", "c"], pa.string_view()), shuffled["payload"].cast(pa.binary_view())]
     table = pa.table(views, names=["key", "payload"])
     assert read(Stream(table), order_by=["key"]) == MESSAGES[:4]
     assert read(table, order_by=["key"]) == MESSAGES[:4]
+    assert read(ds.dataset(table), order_by=["key"]) == MESSAGES[:4]
+    pq.write_table(table, tmp_path / "views.parquet")
+    assert read(tmp_path / "views.parquet", order_by=["key"]) == MESSAGES[:4]
+
+
+def test_what_is_in_order_is_not_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireformat.sources.ordered.OrderedSource.read", None)
+    assert read(list(parts(tmp_path, [2, 3], [0, 1])), order_by=["offset"]) == MESSAGES[:4]
+    assert read(ds.dataset(TABLE), order_by=["offset"]) == MESSAGES
 
 
 def test_a_stream_of_arrays_has_no_columns_to_order_it() -> None:

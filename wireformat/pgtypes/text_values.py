@@ -63,7 +63,7 @@ def floating(bits: int) -> One:
             raise Misfit("a text that is not a number")
         number = float(text)
         try:
-            (number,) = struct.unpack("f", struct.pack("f", number)) if bits == 32 else (number,)
+            (number,) = struct.unpack("f", struct.pack("f", _odd(number, text))) if bits == 32 else (number,)
         except OverflowError:
             number = math.inf
         if math.isinf(number) and not text.endswith("Infinity"):
@@ -71,6 +71,13 @@ def floating(bits: int) -> One:
         return number
 
     return read
+
+
+def _odd(number: float, text: str) -> float:
+    """Rounds a text that is between two doubles to the odd one: then it is rounded to 32 bits correctly, not twice."""
+    if math.isfinite(number) and number != (exact := Decimal(text)) and not math.frexp(number)[0] * 2**53 % 2:
+        return math.nextafter(number, math.inf if exact > number else -math.inf)
+    return number
 
 
 def decimal(precision: int, scale: int) -> One:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -16,7 +17,9 @@ from ..errors import BadRows, OptionError
 from ..limits import MESSAGE_BATCH_BYTES
 from ..options.checks import once
 from ..options.table import nearest
+from .arrow_data import ArraySource, arrow_source
 from .columns import find_column
+from .parquet_files import ParquetSource
 from .source import Source, SourceMessages, errors_of
 
 
@@ -56,7 +59,8 @@ class _OrderedInput:
         self.column = find_column(self.name, schema, column)
         for name in order_by:
             _check_order_column(self.name, schema, name)
-        self.columns = [(name, schema.field(name).type) for name in (*order_by, self.column)]
+        types = ((name, schema.field(name).type) for name in (*order_by, self.column))
+        self.columns = [(name, _SORTED_AS.get(type, type)) for name, type in types]
         keys = self.read(order_by)
         for name in order_by:
             if keys[name].null_count:
@@ -80,10 +84,21 @@ class _OrderedInput:
         """Returns some columns."""
         if isinstance(self._data, Path):
             with errors_of(self.name, pa.ArrowException):
-                return pq.read_table(self._data, columns=[*columns])
-        if isinstance(self._data, ds.Dataset):
-            return self._data.to_table(columns=[*columns])
-        return pa.table({name: self._data[name] for name in columns})
+                table = pq.read_table(self._data, columns=[*columns])
+        elif isinstance(self._data, ds.Dataset):
+            table = self._data.to_table(columns=[*columns])
+        else:
+            table = self._data.select(columns)
+        for index, type in enumerate(table.schema.types):
+            if type in _SORTED_AS:
+                table = table.set_column(index, table.schema.names[index], table[index].cast(_SORTED_AS[type]))
+        return table
+
+    def source(self) -> ParquetSource | ArraySource | None:
+        """Returns the source of the messages as they come, which takes little memory."""
+        if isinstance(self._data, Path):
+            return ParquetSource(self.name, self._data, self._data.stat().st_size, self.column)
+        return arrow_source(self._data, self.column)
 
 
 def _as_table(data: Any) -> Path | pa.Table | ds.Dataset:
@@ -99,13 +114,11 @@ def _as_table(data: Any) -> Path | pa.Table | ds.Dataset:
             "option order_by: expected Parquet files, or a table, dataset or DataFrame with Arrow's C interface, got "
             f"{type(data).__name__}; other messages are in order as they come"
         )
-    for index, field in enumerate(table.schema):  # views cannot be sorted
-        if field.type in _VIEWS:
-            table = table.set_column(index, field.name, table[index].cast(_VIEWS[field.type]))
     return table
 
 
-_VIEWS = {pa.binary_view(): pa.large_binary(), pa.string_view(): pa.large_string()}
+_SORTED_AS = {pa.binary_view(): pa.large_binary(), pa.string_view(): pa.large_string()}
+"""Types that pyarrow does not sort."""
 
 
 def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequence[str]) -> list[Source]:
@@ -142,7 +155,9 @@ def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequenc
             names = " and ".join(table.name for table in group[:2])
             _check_unique(names, keys.sort_by([(name, "ascending") for name in order_by]), order_by)
     return [
-        OrderedSource(", ".join(table.name for table in group), group, group[0].column, order_by) for group in groups
+        (group[0].source() if len(group) == 1 and group[0].is_sorted else None)
+        or OrderedSource(", ".join(table.name for table in group), group, group[0].column, order_by)
+        for group in groups
     ]
 
 
@@ -156,14 +171,14 @@ def _check_order_column(source: str, schema: pa.Schema, name: str) -> None:
     if name not in schema.names:
         near = nearest(name, schema.names)
         raise OptionError(f"option order_by: {source}: no column {name!r}{near}; there are {', '.join(schema.names)}")
-    type = schema.field(name).type
+    type = _SORTED_AS.get(schema.field(name).type, schema.field(name).type)
     if not (pa.types.is_integer(type) or pa.types.is_string(type) or pa.types.is_large_string(type)):
         raise OptionError(f"option order_by: {source}: expected integers or strings in {name!r}, got {type}")
 
 
 def _is_sorted(keys: pa.Table) -> bool:
     indices = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
-    return bool(indices.equals(pa.array(range(len(indices)), indices.type)))
+    return bool(indices.equals(pa.array(np.arange(len(indices), dtype=np.uint64))))
 
 
 def _check_unique(source: str, in_order: pa.Table, order_by: Sequence[str]) -> None:

@@ -122,6 +122,9 @@ CASES: dict[tuple[str, str], Any] = {
     ("money", "$1,000.00"): "$1,000.00",
     ("interval", "1 day -00:00:01"): "1 day -00:00:01",
     ("timestamp", "2026-11-21"): datetime(2026, 11, 21),  # noqa: DTZ001 - a type without zone
+    ("real", "+1.00000005960464477539062501"): 1.0000001192092896,  # rounded once, not to a double first
+    ("real", "+1.00000005960464477539062499"): 1.0,
+    ("real", "-1.00000017881393432617187499E0"): -1.0000001192092896,
 }
 
 
