@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.live.checks.every import all_findings
 from wireformat.live.checks.findings import CHECKPOINT, Wanted, raise_errors
 from wireformat.live.checks.position import check_start, position_findings
+from wireformat.live.checks.server import all_findings
 from wireformat.live.connection import STEADY_SECONDS, Connection
 from wireformat.live.intake import Intake
 from wireformat.live.plugins import ask

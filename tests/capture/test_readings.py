@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.formats.pgoutput import relation_lists
 
-from .streams import CUT, stream
+from .streams import CUT, committed, insert, relation, stream
 
 
 @pytest.mark.parametrize(
@@ -119,3 +120,18 @@ def test_a_reading_that_failed_has_no_position() -> None:
         capture.typed("public.orders", schema={"id": "integer", "name": "integer"}).read_all()
     with pytest.raises(wf.StateError):
         _ = capture.position
+
+
+@pytest.mark.parametrize("verb", ["committed", "tables", "typed", "latest"])
+def test_a_relation_that_is_sent_again_and_again_is_read_a_few_times(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = relation("id", keys=("id",), identity="default")
+    rows = [event for _ in range(50) for event in (described, insert("id", values=("1",)))]
+    capture = wf.Capture(list(wf.encode(committed(90, *rows), "pgoutput")), "pgoutput")
+    texts: list[str] = []
+    read_list = relation_lists.read_list
+    monkeypatch.setattr(relation_lists, "read_list", lambda text: (texts.append(text), read_list(text))[1])
+    found = getattr(capture, verb)(*(["public.t"] if verb in ("typed", "latest") else []))
+    assert (found.read_all() if isinstance(found, pa.RecordBatchReader) else found).num_rows
+    assert len(texts) <= 4 * 4  # lists of a relation, for each of those who read it

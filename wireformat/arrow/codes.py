@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +60,12 @@ def encoded(column: pa.ChunkedArray) -> Array:
 
 
 def codes_of_values(column: pa.ChunkedArray) -> Array:
-    """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0."""
+    """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0.
+
+    Of maps, null and the empty one have the same code.
+    """
+    if pa.types.is_map(column.type):
+        return combined_codes([_codes_of_lists(lists) for lists in _lists_of_maps(column)])
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _codes_of_lists(column)
     if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
@@ -73,6 +78,13 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
     elif (pa.types.is_string(column.type) or pa.types.is_binary(column.type)) and column.nbytes > _MOST_BYTES:
         column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
     return encoded(column)
+
+
+def _lists_of_maps(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    """Yields the keys and the items."""
+    for part, type in (("keys", column.type.key_type), ("items", column.type.item_type)):
+        lists = [pa.ListArray.from_arrays(chunk.offsets, getattr(chunk, part)) for chunk in column.chunks]
+        yield pa.chunked_array(lists, pa.list_(type))
 
 
 def _codes_of_lists(column: pa.ChunkedArray) -> Array:

@@ -11,8 +11,8 @@ from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 from . import slots
 from .blockers import telling_waits
-from .checks.every import all_findings
 from .checks.findings import Finding, Wanted
+from .checks.server import all_findings
 from .connection import Connection
 from .plugins import publication_names
 

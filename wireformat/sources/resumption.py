@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.codes import codes_of_values, combined_codes, grouped
 from ..errors import DecodeError, OptionError, OrderError, add_hint
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ..formats.pgoutput.relation_lists import relation_lists
@@ -226,10 +227,16 @@ def relations_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Relation]]:
 
 
 def _events_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> Iterator[tuple[int, Event]]:
-    rows = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
-    if len(rows):
-        for row in batch.select(_EVENT_COLUMNS).take(rows).to_pylist():
-            yield from ((row["message"], event) for event in _events(row))
+    """Yields the events of some kinds. Rows that say the same have one event: servers often say so again."""
+    chosen = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
+    if not len(chosen):
+        return
+    rows = batch.select(_EVENT_COLUMNS).take(chosen)
+    said = (rows[name] for name in _EVENT_COLUMNS if name != "message")
+    firsts, indices = grouped(combined_codes([codes_of_values(pa.chunked_array([column])) for column in said]))
+    events = [[*_events(row)] for row in rows.take(pa.array(firsts)).to_pylist()]
+    for message, index in zip(rows["message"].to_pylist(), indices.tolist(), strict=True):
+        yield from ((message, event) for event in events[index])
 
 
 def _events(row: Mapping[str, Any]) -> Iterator[Event]:

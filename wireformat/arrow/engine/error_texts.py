@@ -39,8 +39,21 @@ from ..scan.faults.error_texts import (
     write_errors,
 )
 from ..scan.faults.fields import CELL, EXPECTED, FAULT, FIELD, GOT, IMAGE, SHOWN
-from ..scan.notes import LSN, MESSAGE, PRESENT
-from .scan_step import ScanStep
+from ..scan.message_batches import MessageBatch
+from ..scan.notes import LSN, MESSAGE, PRESENT, Notes
+from ..scan.relations.described import Described
+
+
+class ScanStep(NamedTuple):
+    """What a step of a scan has noted, and what it was given; see BatchScan."""
+
+    message_batch: MessageBatch
+    notes: Notes
+    dictionary: Array
+    settings: Array
+    described: Described
+    known_bytes: int
+
 
 _CELLS = "'n' or 'u' or 't' or 'b'"
 _RECORD_END = "the end of the record"

@@ -17,9 +17,8 @@ from ..scan.faults.fields import FAULT, LISTED, RELATION_ID, SCHEMA, TABLE
 from ..scan.notes import BODY, MESSAGE
 from ..scan.registry import load_fault_walk
 from ..scan.text_states import NO_STATES, text_states
-from .error_texts import ErrorTexts, ErrorWriter
+from .error_texts import ErrorTexts, ErrorWriter, ScanStep
 from .listed_texts import MOST_LISTED, NO_LIST, bytes_at, new_list, note_wrong_texts
-from .scan_step import ScanStep
 
 FEW = 100
 """So many records of a stream are read by the declaration first: to load the compiled walk takes as long."""

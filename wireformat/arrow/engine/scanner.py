@@ -56,8 +56,8 @@ from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
+from .error_texts import ScanStep
 from .faults import FaultFinder, Faults
-from .scan_step import ScanStep
 from .second_look import SecondLook, drop_texts
 
 

@@ -74,9 +74,8 @@ class Observations:
         self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> None:
         """Takes rows; see `TablesFound.take`."""
-        relation_codes = _relation_codes(rows)
         for table, indices in tables:
-            firsts, codes = grouped(combined_codes([rows.layouts[indices], relation_codes[indices]]))
+            firsts, codes = grouped(combined_codes([rows.layouts[indices], rows.relation_codes[indices]]))
             facts = [_facts(rows, int(index)) for index in indices[firsts]]
             segments = self._tables.setdefault(table, _TableSegments()).take(rows, indices, codes, facts)
             groups = combined_codes([segments - segments[0], codes])
@@ -236,15 +235,6 @@ def first_versions(
 def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:
     """Returns what sorts positions; a null is before all values."""
     return [(value is not None, value) for value in position.values()]
-
-
-def _relation_codes(rows: ChangeRows) -> Array:
-    """Returns int64[n]: RELATIONs with different facts get different codes; all other rows get 0."""
-    codes = np.zeros(len(rows.kinds), np.int64)
-    code_of: dict[str, int] = {}
-    for index in np.flatnonzero(rows.kinds == TABLE_RELATION).tolist():
-        codes[index] = code_of.setdefault(_to_json(relation_facts(rows, index)), len(code_of) + 1)
-    return codes
 
 
 def _facts(rows: ChangeRows, index: int) -> str:

@@ -15,18 +15,19 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError, add_hint
 from ...options.table import listed, nearest
 from ..arrays import Array
-from ..codes import combined_codes
+from ..codes import codes_of_values, combined_codes
 from ..row_changes import (
     HIDDEN_KINDS,
     RELATION_ID_COLUMN,
     TABLE_COLUMNS,
     TABLE_DELETE,
     TABLE_KINDS,
+    TABLE_RELATION,
     TABLE_TRUNCATE,
     RowChanges,
     record_batches,
 )
-from ..schemas import format_of
+from ..schemas import TEXT_MAP, format_of
 from ..unread import ReadSummary
 from .images import EncodedLists, Images, is_null, is_numbered, joined_lists
 from .selections import BatchSelection, Selection, row_position
@@ -180,6 +181,16 @@ class ChangeRows:
                 return own, layouts
             codes.append(np.array([code_of.setdefault(layout, len(code_of)) for layout in layouts], np.int64)[own])
         return np.concatenate(codes), [*code_of]
+
+    @cached_property
+    def relation_codes(self) -> Array:
+        """int64[m]: RELATIONs with the same code, from 1 on, say the same; all other rows have 0."""
+        codes = np.zeros(len(self.kinds), np.int64)
+        relations = np.flatnonzero(self.kinds == TABLE_RELATION)
+        if len(relations):
+            details = self.column("detail", TEXT_MAP).take(pa.array(relations))
+            codes[relations] = codes_of_values(pa.chunked_array([details])) + 1
+        return codes
 
     @property
     def nbytes(self) -> int:

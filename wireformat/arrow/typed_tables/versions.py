@@ -124,6 +124,9 @@ class TableVersions:
         indices   int64[n]: the indices of the rows of this table, in order
         """
         layouts, is_relation = rows.layouts[indices], rows.kinds[indices] == TABLE_RELATION
+        relation_codes = rows.relation_codes[indices].tolist()
+        facts_of: dict[int, ColumnFacts] = {}
+        told: tuple[int, int, int] | None = None  # by the last RELATION: one that says the same again tells nothing
         stops = sorted({*grouped(layouts)[0].tolist(), *np.flatnonzero(is_relation).tolist()})
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
@@ -134,7 +137,12 @@ class TableVersions:
             index, layout = int(indices[at]), int(layouts[at])
             key = self.current, layout
             if is_relation[at]:
-                self.current = self.find(relation_facts(rows, index))
+                code = relation_codes[at]
+                if (code, self.current, self._lessons) != told:
+                    if code not in facts_of:
+                        facts_of[code] = relation_facts(rows, index)
+                    self.current = self.find(facts_of[code])
+                    told = code, self.current, self._lessons
             else:
                 seen.add(layout)
                 self.current = version_of[key] if key in version_of else self._find_image(rows, index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 RELATION_LISTS = ("columns", "type_oids", "typmods", "key_columns")
@@ -18,6 +19,7 @@ def list_text(values: Sequence[str | int]) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
+@lru_cache(maxsize=256)  # many tables have the same types, modifiers and keys
 def read_list(text: str) -> tuple[Any, ...]:
     """Returns the list of a text."""
     return tuple(json.loads(text))

@@ -1,4 +1,4 @@
-"""Whether a server decodes its log for a stream, and whether the slot is one that can be read."""
+"""All checks, and those whether a server decodes its log for a stream, and the slot can be read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from ..connection import Connection
 from ..plugins import CSN_ORDER, READ
 from ..slots import Slot, System, described, retained_bytes
 from .findings import Finding, Wanted
+from .position import position_findings
+from .publications import publication_findings
+
+
+def all_findings(connection: Connection, wanted: Wanted, system: System, slot: Slot | None) -> list[Finding]:
+    """Returns what all checks find. Raises ServerError if the connection is lost."""
+    found = [
+        *server_findings(connection, system),
+        *slot_findings(wanted, slot, system),
+        *position_findings(wanted.position, wanted, system, slot),
+    ]
+    if wanted.copied is not None:
+        found += free_slot_findings(connection, wanted, slot)
+    if wanted.publications and (slot is None or slot.plugin == "pgoutput"):
+        found += publication_findings(connection, wanted)
+    return found
 
 
 def server_findings(connection: Connection, system: System) -> Iterator[Finding]:

@@ -14,9 +14,9 @@ from ...options import ReadOptions
 from ...stream.capture_position import CapturePosition, SlotPosition
 from ..batches import Batch, Batches
 from ..blockers import waits_for_slot
-from ..checks.every import all_findings
 from ..checks.findings import Wanted, raise_errors
 from ..checks.position import check_start, is_behind
+from ..checks.server import all_findings
 from ..connection import Connection, Stopped
 from ..intake import Intake, SqlIntake
 from ..messages import MessageFile
