@@ -26,6 +26,7 @@ NAMES = [
     b"\xff",
     b"~\x7f",
 ]
+TEXTS = [name for name in NAMES if name != b"\xff"]
 TYPES = [23, 25, 17, 3908, 16383, 16384, (1 << 32) - 1, 1007]
 MODIFIERS = [b"\xff" * 4, b"\0\0\0\x08", b"\x80\0\0\0"]
 
@@ -68,7 +69,9 @@ def test_python_reads_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = []
     for number in range(600):
         types = list(SQL_NAMES)[number % len(SQL_NAMES) :][:4]
-        cells = [hand.column(b"c%d_%d" % (number, index), oid) for index, oid in enumerate([*types, 99_999])]
+        odd = TEXTS[number % len(TEXTS)] + b"\"\\\n\x1b'" * (number % 3)
+        names = [b"c%d_%d%s" % (number, index, odd) for index in range(len(types))]
+        cells = [*map(hand.column, names, types), hand.column(b"other", 99_999, is_key=number % 2 > 0)]
         row = hand.change(b"I", hand.image(b"N", *[hand.text(b"v")] * len(cells)), oid=number)
         messages += [hand.relation(*cells, oid=number, table=b"t%d" % number), row]
     expected = agree(messages, format="pgoutput").table

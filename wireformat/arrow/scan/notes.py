@@ -152,7 +152,7 @@ class ScanInput(NamedTuple):
     """int32[d, 2]: the dictionary, then what the scan must know beforehand, such as the relations of pgoutput"""
     settings: Array
     """int64[s]: UTF8, KINDS_WANTED and so on"""
-    text: bytes
+    text: bytes | Array
     """the text of these, which follows that of the dictionary"""
     described: Described = NOTHING_DESCRIBED
     """relations of which the scan reads the messages"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json.encoder import encode_basestring
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from ....formats.pgoutput.messages import REPLICA_IDENTITIES
 from ....formats.pgoutput.relation_messages import HEAD_BYTES
 from ...arrays import Array, Int
-from ...ascii import BACKSLASH, QUOTE, SPACE
+from ...ascii import APOSTROPHE, QUOTE, SPACE
 from ...jit.compiler import hot, inner
+from ...jit.intrinsics import BLOCK, copy_block, find_special
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
 from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal, zero_at
@@ -32,8 +34,8 @@ NOT_WRITTEN, NO_ROOM = 0, -1
 """Instead of the first entry of a relation: Python must read it, or make room for it."""
 
 TEXT_PER_BYTE, TEXT_MORE = 16, 128
-"""How many bytes of text a relation needs for each byte of its message, and besides: a name is written three times, and
-a column, which has ten bytes or more, needs less than a hundred bytes besides."""
+"""How many bytes of text a relation needs for each byte of its message, and besides: a name is written three times, two
+of them with up to six bytes for one, and a column, which has ten bytes or more, needs less than a hundred besides."""
 
 TYPE_BYTES = 8
 """Number and modifier of a column's type, after its name."""
@@ -45,6 +47,12 @@ _IDENTITIES = np.zeros((256, 2), np.int64)
 """Place and length of the name of a replica identity, by its byte."""
 for _byte, _name in REPLICA_IDENTITIES.items():
     _IDENTITIES[_byte] = bytes(_IDENTITY_TEXT).index(_name.encode()), len(_name)
+
+_ESCAPED = np.zeros((256, 7), np.uint8)
+"""Of each byte, how many bytes it has in a string of JSON, and these."""
+for _byte in range(256):
+    _text = encode_basestring(chr(_byte))[1:-1].encode("latin-1")
+    _ESCAPED[_byte, : len(_text) + 1] = len(_text), *_text
 
 _UNLISTED = np.frombuffer(b"oid:", np.uint8)
 
@@ -66,11 +74,25 @@ among the messages that are kept, how long that is, and its first entry."""
 
 
 @hot
-def _put(target: Array, to: Int, source: Array, at: Int, length: Int) -> Int:
-    """Copies bytes; returns the end of the copy."""
-    for offset in range(length):
-        target[to + offset] = source[at + offset]
+def put(target: Array, to: Int, source: Array, at: Int, length: Int) -> Int:
+    """Copies bytes, and may write BLOCK more; returns the end of the copy."""
+    if at + length + BLOCK <= len(source):
+        for step in range(0, length, BLOCK):
+            copy_block(target, to + step, source, at + step)
+    else:
+        for step in range(length):
+            target[to + step] = source[at + step]
     return to + length
+
+
+@inner
+def _put_escaped(text: Array, to: Int, at: Int, length: Int) -> Int:
+    """Copies a name as it is in a string of JSON; returns the end of the copy."""
+    for offset in range(at, at + length):
+        for step in range(_ESCAPED[text[offset], 0]):
+            text[to] = _ESCAPED[text[offset], step + 1]
+            to += 1
+    return to
 
 
 @hot
@@ -79,58 +101,60 @@ def _set_pair(pairs: Array, entry: Int, start: Int, length: Int) -> None:
     pairs[entry, 0], pairs[entry, 1] = ~(len(DICTIONARY_TEXT) + start), length
 
 
+@hot
+def _put_text(to: RelationArrays, used: Int, entry: Int, source: Array, at: Int, length: Int) -> Int:
+    """Copies the text of an entry; returns the end of the copy."""
+    _set_pair(to.pairs, entry, used, length)
+    return put(to.text, used, source, at, length)
+
+
 @inner
 def _is_final(buffer: Array, at: Int, end: Int, utf8: bool) -> bool:
     return is_ascii_anywhere(buffer, at, end - at) or transcode_flag(buffer, at, end - at, utf8) == 0
 
 
 @inner
-def write_relation(buffer: Array, at: Int, stop: Int, kept: Array, kept_at: Int, to: RelationArrays, utf8: bool) -> Int:
+def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, utf8: bool) -> Int:
     """Writes a relation; returns its first entry, NOT_WRITTEN or NO_ROOM.
 
-    buffer[at:stop]   the message
-    kept, kept_at     the messages that are kept, and where this one will be
-    utf8              whether the encoding is UTF-8
+    kept[at:stop]   the message, among those that are kept; BLOCK bytes or more follow it
+    utf8            whether the encoding is UTF-8
     """
     pairs, text, size = to.pairs, to.text, stop - at
     entry, used = to.used[USED_PAIRS], to.used[USED_TEXT]
     if entry + CELLS + size > len(pairs) or used + TEXT_PER_BYTE * size + TEXT_MORE > len(text):
         return np.int64(NO_ROOM)
     schema = at + HEAD_BYTES
-    schema_end = zero_at(buffer, schema, stop)
-    table_end = zero_at(buffer, schema_end + 1, stop)
+    schema_end = zero_at(kept, schema, stop)
+    table_end = zero_at(kept, schema_end + 1, stop)
     rest = table_end + 1
     if schema_end == schema or rest + 3 > stop:
         return np.int64(NOT_WRITTEN)
-    if not (_is_final(buffer, schema, schema_end, utf8) and _is_final(buffer, schema_end + 1, table_end, utf8)):
+    if not (_is_final(kept, schema, schema_end, utf8) and _is_final(kept, schema_end + 1, table_end, utf8)):
         return np.int64(NOT_WRITTEN)
-    count = read_16(buffer, rest + 1)
+    count = read_16(kept, rest + 1)
     pairs[entry + COLUMNS, 0], pairs[entry + COLUMNS, 1] = count, UNDECIDED
-    last, begin = to.used[LAST_ENTRY], used
-    if to.used[LAST_SIZE] == stop - rest and same_bytes(buffer, rest, kept, to.used[LAST_START], stop - rest):
+    last = to.used[LAST_ENTRY]
+    if to.used[LAST_SIZE] == stop - rest and same_bytes(kept, rest, kept, to.used[LAST_START], stop - rest):
         for offset in range(DETAILS + 1, CELLS + CELL_ENTRIES * count):  # partitions have their columns in common
             pairs[entry + offset, 0], pairs[entry + offset, 1] = pairs[last + offset, 0], pairs[last + offset, 1]
     else:
-        used = _write_columns(buffer, rest, stop, count, to, utf8)
+        used = _write_columns(kept, rest, stop, count, to, utf8)
         if used < 0:
             return np.int64(NOT_WRITTEN)
-        to.used[LAST_START], to.used[LAST_SIZE] = kept_at + rest - at, stop - rest
+        to.used[LAST_START], to.used[LAST_SIZE] = rest, stop - rest
         to.used[LAST_ENTRY] = entry
+    used = _put_text(to, used, entry + SCHEMA, kept, schema, schema_end - schema)
+    used = _put_text(to, used, entry + TABLE, kept, schema_end + 1, table_end - schema_end - 1)
     begin = used
-    used = _put(text, used, buffer, schema, schema_end - schema)
-    _set_pair(pairs, entry + SCHEMA, begin, used - begin)
-    begin = used
-    used = _put(text, used, buffer, schema_end + 1, table_end - schema_end - 1)
-    _set_pair(pairs, entry + TABLE, begin, used - begin)
-    begin = used
-    used = write_decimal(text, used, read_32(buffer, schema - 4), False)
+    used = write_decimal(text, used, read_32(kept, schema - 4), False)
     _set_pair(pairs, entry + DETAILS, begin, used - begin)
     to.used[USED_PAIRS], to.used[USED_TEXT] = entry + CELLS + CELL_ENTRIES * count, used
     return entry
 
 
 @inner
-def _write_columns(buffer: Array, rest: Int, stop: Int, count: Int, to: RelationArrays, utf8: bool) -> Int:
+def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationArrays, utf8: bool) -> Int:
     """Writes what follows the names of a table, from byte `rest` on; returns the end of its texts, or -1.
 
     The names follow each other, and so do the types: the gather then copies those of a row as one text.
@@ -139,27 +163,33 @@ def _write_columns(buffer: Array, rest: Int, stop: Int, count: Int, to: Relation
     entry = to.used[USED_PAIRS]
     cells, first_name = entry + CELLS, used
     keys = hexed = np.int64(0)
-    identity = _IDENTITIES[buffer[rest]]
+    is_odd = False
+    identity = _IDENTITIES[kept[rest]]
     if identity[1] == 0:
         return np.int64(-1)
     at = rest + 3
     for column in range(count):
         cell = cells + CELL_ENTRIES * column
         begin = used
-        if at + 2 + TYPE_BYTES > stop or buffer[at] > 1:
+        if at + 2 + TYPE_BYTES > stop or kept[at] > 1:
             return np.int64(-1)
-        is_key = np.int64(buffer[at])
+        is_key = np.int64(kept[at])
         at += 1
-        while at < stop and buffer[at] != 0:
-            byte = buffer[at]
-            if byte < SPACE or byte == QUOTE or byte == BACKSLASH:  # JSON has other forms of these
-                return np.int64(-1)
-            text[used] = byte
-            used += 1
-            at += 1
+        while at < stop:
+            copy_block(text, used, kept, at)
+            plain = find_special(kept, at)
+            at += plain
+            used += plain
+            if plain < BLOCK:
+                if kept[at] == 0:
+                    break
+                is_odd |= kept[at] != APOSTROPHE  # JSON has other forms of these
+                text[used] = kept[at]
+                at += 1
+                used += 1
         if at + 1 + TYPE_BYTES > stop:
             return np.int64(-1)
-        oid = read_32(buffer, at + 1)
+        oid = read_32(kept, at + 1)
         form = np.int64(_FORMS[oid]) if oid < len(_FORMS) else np.int64(_OTHER_FORM)
         keys += is_key
         hexed += form & FORM == HEX_FORM
@@ -174,19 +204,18 @@ def _write_columns(buffer: Array, rest: Int, stop: Int, count: Int, to: Relation
     at = rest + 3
     for column in range(count):
         cell = cells + CELL_ENTRIES * column
-        begin = used
         at += 2 + np.int64(pairs[cell + CELL_NAME, 1])
-        oid = read_32(buffer, at)
+        oid = read_32(kept, at)
         known = FIRST_TYPE + oid
         if oid < TYPE_TABLE_SIZE and pairs[known, 1] > 0:
-            used = _put(text, used, DICTIONARY_TEXT, ~np.int64(pairs[known, 0]), np.int64(pairs[known, 1]))
+            place, length = ~np.int64(pairs[known, 0]), np.int64(pairs[known, 1])
+            used = _put_text(to, used, cell + CELL_TYPE, DICTIONARY_TEXT, place, length)
         else:
-            used = write_decimal(text, _put(text, used, _UNLISTED, 0, len(_UNLISTED)), oid, False)
-        _set_pair(pairs, cell + CELL_TYPE, begin, used - begin)
+            begin = used
+            used = write_decimal(text, put(text, used, _UNLISTED, 0, len(_UNLISTED)), oid, False)
+            _set_pair(pairs, cell + CELL_TYPE, begin, used - begin)
         at += TYPE_BYTES
-    begin = used
-    used = _put(text, used, _IDENTITY_TEXT, identity[0], identity[1])
-    _set_pair(pairs, entry + DETAILS + 1, begin, used - begin)
+    used = _put_text(to, used, entry + DETAILS + 1, _IDENTITY_TEXT, identity[0], identity[1])
     for detail in range(4):  # the names of the columns, the numbers of their types, the modifiers, the names of the key
         begin = used
         text[used] = OPENING
@@ -203,18 +232,19 @@ def _write_columns(buffer: Array, rest: Int, stop: Int, count: Int, to: Relation
                 text[used], text[used + 1] = COMMA, SPACE
                 used += 2
             if detail == 1:
-                used = write_decimal(text, used, read_32(buffer, at), False)
+                used = write_decimal(text, used, read_32(kept, at), False)
             elif detail == 2:
-                modifier = read_32(buffer, at + 4)
+                modifier = read_32(kept, at + 4)
                 used = write_decimal(text, used, modifier - (modifier >> 31 << 32), True)
             else:
-                if detail == 0 and pairs[cell + CELL_FACTS, 1] & FORM == HEX_FORM:
-                    _set_pair(pairs, cell + CELL_QUOTED, used, length + 2)
+                start, name = used, ~np.int64(pairs[cell + CELL_NAME, 0]) - len(DICTIONARY_TEXT)
                 text[used] = QUOTE
-                name = ~np.int64(pairs[cell + CELL_NAME, 0]) - len(DICTIONARY_TEXT)
-                used = _put(text, used + 1, text, name, length)
+                write = used + 1
+                used = _put_escaped(text, write, name, length) if is_odd else put(text, write, text, name, length)
                 text[used] = QUOTE
                 used += 1
+                if detail == 0 and pairs[cell + CELL_FACTS, 1] & FORM == HEX_FORM:
+                    _set_pair(pairs, cell + CELL_QUOTED, start, used - start)
             at += TYPE_BYTES
         text[used] = CLOSING
         used += 1

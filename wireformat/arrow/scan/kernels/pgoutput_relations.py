@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from ....errors import DecodeError
 from ....formats.base import Format
@@ -28,6 +29,7 @@ from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
+from ...jit.intrinsics import BLOCK
 from ...jit.same_bytes import same_bytes
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, UTF8, ScanInput
@@ -35,8 +37,8 @@ from ..primitives import read_32, read_64
 from ..registry import FindInput
 from ..relations.described import Described
 from ..relations.entries import CELLS
-from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, write_relation
-from .relation_table import RelationTable
+from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, put, write_relation
+from .relation_table import RelationTable, larger_size
 
 RARE_TAGS = b"kMbPKrOYT"
 """Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
@@ -166,8 +168,10 @@ class KnownMessages:
                 self.slots[places[is_free]] = left[is_free]
                 is_left = self.slots[places, INDEX] != left[:, INDEX]  # of those with the same place, one has got it
                 left, homes = left[is_left], homes[is_left]
-        if self.used + size > len(self.text):
-            larger = np.empty(max(2 * len(self.text), self.used + size), np.uint8)
+                if not len(left):
+                    break
+        if self.used + size + BLOCK > len(self.text):
+            larger = np.empty(larger_size(self.used + size + BLOCK), np.uint8)
             larger[: self.used] = self.text[: self.used]
             self.text = larger
 
@@ -202,7 +206,7 @@ class _Walk:
         count = len(message_batch.starts)
         # A table of a Truncate message takes four bytes of it. Memory that is not used costs nothing.
         most_tables = int((message_batch.stops - message_batch.starts).sum()) // 4
-        codes, described = np.empty(count + most_tables, np.int64), np.empty((3, count), np.int64)
+        codes, described = np.empty(count + most_tables, np.int64), np.empty((5, count), np.int64)
         state = np.zeros(STATE_FIELDS, np.int64)
         state[CODES] = count
         message = learned = 0
@@ -235,7 +239,7 @@ class _Walk:
             )
             known.used = int(state[USED])
             if state[RELATIONS] > len(known.table.relations):
-                self._take_written(message_batch, codes, described[:, first_described : state[DESCRIBED]])
+                self._take_written(codes, described[:, first_described : state[DESCRIBED]])
             data = message_batch.message(message) if message < count else b""
             record = data[ENVELOPE_BYTES if data[:1] == ENVELOPE_TAG else 0 :]
             if state[ROOM]:
@@ -246,7 +250,7 @@ class _Walk:
                 found = self._read_relations(message_batch, message)
                 if len(found):
                     continue
-            listed = Described(described[:, : state[DESCRIBED]], known.table.relations, known.table.read)
+            listed = Described(described[:3, : state[DESCRIBED]], known.table.relations, known.table.read)
             learned = listed.learn(relations, learned, count)
             if message == count:
                 return codes[: state[CODES]], listed
@@ -266,19 +270,18 @@ class _Walk:
                 for frame in self._reader.frames(data):
                     self._reader.read(data, frame, self._options)
 
-    def _take_written(self, message_batch: MessageBatch, codes: Array, described: Array) -> None:
+    def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.
 
-        described   int64[3, n]: messages that describe a relation, its index, and its number
+        described   int64[5, n], see `_follow`
         """
-        table = self._known.table
+        known = self._known
         indexes, items = np.unique(described[1], return_index=True)
-        messages = described[0, items[np.searchsorted(indexes, len(table.relations)) :]]
-        buffer, starts, stops = message_batch.buffer, message_batch.starts[messages], message_batch.stops[messages]
-        starts = starts + np.where(buffer[starts] == ENVELOPE, ENVELOPE_BYTES, 0)
-        view = memoryview(buffer)
-        records = [view[start:stop].tobytes() for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-        table.add_written(records, (codes[messages] >> 1).tolist())
+        new = described[:, items[np.searchsorted(indexes, len(known.table.relations)) :]]
+        offsets = pa.py_buffer(new[3:].T.ravel())  # every other text is what lies between two of them
+        kept = pa.Array.from_buffers(pa.large_binary(), 2 * len(new[0]) - 1, [None, offsets, pa.py_buffer(known.text)])
+        records = kept.to_numpy(zero_copy_only=False)[::2].tolist()
+        known.table.add_written(records, (codes[new[0]] >> 1).tolist())
 
     def _read_relations(self, message_batch: MessageBatch, first: int) -> Array:
         """Reads the Relation messages among the messages from this one on, also those that do not follow each other.
@@ -319,7 +322,7 @@ many codes there are, and of how many tables of the next message, a Truncate mes
 relations there are, and whether there is no room for that of the next message."""
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def _follow(
     buffer: Array,
     starts: Array,
@@ -350,7 +353,8 @@ def _follow(
     text          uint8[n], the Relation messages that are kept, with room for those that were found
     slots         int64[n, SEEN_FIELDS], Relation messages; see START
     codes         int64[m], filled
-    described     int64[3, m], filled: messages that describe a relation, its index, and its number
+    described     int64[5, m], filled: messages that describe a relation, its index, and its number; of a new one, where
+                  the message is kept
     state         int64[STATE_FIELDS], changed; see USED
     written       where new relations are written
     utf8          whether the encoding is UTF-8
@@ -406,23 +410,26 @@ def _follow(
                 slot = slot + 1 & len(slots) - 1
             else:
                 slot = home
-            if entry < 0:
-                entry, index = np.int64(NO_ROOM), state[RELATIONS]
-                if 2 * index < len(slots) and state[USED] + size <= len(text):
-                    entry = write_relation(buffer, at, stop, text, state[USED], written, utf8)
-                if entry <= 0:
-                    state[ROOM] = entry == NO_ROOM
-                    return message
-                state[RELATIONS] += 1
-            if slots[slot, INDEX] != index or slots[slot, LENGTH] == 0:
-                slots[slot, START], slots[slot, LENGTH], slots[slot, HASH] = state[USED], size, hashed
-                slots[slot, SEEN_ENTRY], slots[slot, INDEX] = entry, index
+            if entry < 0 or slots[slot, INDEX] != index or slots[slot, LENGTH] == 0:
                 used = state[USED]
-                for offset in range(size):
-                    text[used + offset] = buffer[at + offset]
-                state[USED] = used + size
-            described[0, state[DESCRIBED]], described[1, state[DESCRIBED]] = message, index
-            described[2, state[DESCRIBED]] = number
+                if entry < 0:
+                    index = state[RELATIONS]
+                    if 2 * index >= len(slots) or used + size + BLOCK > len(text):
+                        state[ROOM] = 1
+                        return message
+                end = put(text, used, buffer, at, size)
+                if entry < 0:
+                    entry = write_relation(text, used, end, written, utf8)
+                    if entry <= 0:
+                        state[ROOM] = entry == NO_ROOM
+                        return message
+                    state[RELATIONS] += 1
+                slots[slot, START], slots[slot, LENGTH], slots[slot, HASH] = used, size, hashed
+                slots[slot, SEEN_ENTRY], slots[slot, INDEX] = entry, index
+                state[USED] = end
+            fact = state[DESCRIBED]
+            described[0, fact], described[1, fact], described[2, fact] = message, index, number
+            described[3, fact], described[4, fact] = state[USED] - size, state[USED]
             state[DESCRIBED] += 1
         elif role > ASKS and (role < ENDS or in_block == 1):
             return message

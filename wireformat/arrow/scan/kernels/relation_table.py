@@ -37,11 +37,16 @@ MOST_TEXT_OF_BATCH = 1 << 28
 """Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
 
 
-LARGER = 4
-"""How many times more room is made than is needed: memory that is not used costs little."""
+LARGER = 16
+"""How many times more room is made than is needed, up to MOST_TEXT: memory that is not used costs little."""
 
 _rest_of = attrgetter("rest")
 """What relations may have in common: all but their names and numbers."""
+
+
+def larger_size(size: int) -> int:
+    """How much room is made where so much is needed."""
+    return size + min(LARGER * size, MOST_TEXT)
 
 
 def _as_json(names: Iterable[str]) -> str:
@@ -63,14 +68,14 @@ class RelationTable:
 
     def _clear(self) -> None:
         self.relations: list[RelationMessage | bytes] = []
-        self._indexes: dict[int, int] = {}  # by `id`
+        self._indexes: dict[int, int] = {}  # by `id`, of the first `_indexed` relations
+        self._indexed = 0
         self._held: list[Relation | RelationMessage | bytes] = []  # so that no number of `id` comes again
         self.entries: list[int] = []
         self._columns: dict[Columns, array[int]] = {}
         used = np.zeros(USED_FIELDS, np.int64)
         used[USED_PAIRS] = len(DICTIONARY)
         self.arrays = RelationArrays(DICTIONARY, np.empty(0, np.uint8), used)
-        self._text = b""
 
     def forget_much(self) -> bool:
         """Begins anew where a stream has described very many tables; returns whether it does."""
@@ -87,11 +92,11 @@ class RelationTable:
         if used_text + text > MOST_TEXT_OF_BATCH:
             return False
         if used_pairs + pairs > len(arrays.pairs):
-            larger = np.empty((LARGER * (used_pairs + pairs), 2), np.int32)
+            larger = np.empty((larger_size(used_pairs + pairs), 2), np.int32)
             larger[:used_pairs] = arrays.pairs[:used_pairs]
             arrays = arrays._replace(pairs=larger)
         if used_text + text > len(arrays.text):
-            longer = np.empty(LARGER * (used_text + text), np.uint8)
+            longer = np.empty(larger_size(used_text + text), np.uint8)
             longer[:used_text] = arrays.text[:used_text]
             arrays = arrays._replace(text=longer)
         self.arrays = arrays
@@ -106,8 +111,6 @@ class RelationTable:
 
     def add_written(self, relations: Sequence[RelationMessage | bytes], entries: Sequence[int]) -> None:
         """Adds relations that are in the dictionary, where compiled code has written them."""
-        first = len(self.relations)
-        self._indexes.update(zip(map(id, relations), range(first, first + len(relations)), strict=True))
         self.relations += relations
         self.entries += entries
 
@@ -118,6 +121,9 @@ class RelationTable:
         """
         if relation is None:
             return 0
+        known = len(self.relations)
+        self._indexes.update(zip(map(id, self.relations[self._indexed :]), range(self._indexed, known), strict=True))
+        self._indexed = known
         index = self._indexes.get(id(relation))
         if index is None:
             (index,) = self.add([self.read(relation) if isinstance(relation, bytes) else message_of(relation)])
@@ -129,12 +135,9 @@ class RelationTable:
         """int32[d, 2]: the constant texts, then the relations."""
         return self.arrays.pairs[: self.arrays.used[USED_PAIRS]]
 
-    def text(self) -> bytes:
+    def text(self) -> Array:
         """The text of the relations, which follows that of the dictionary."""
-        used = int(self.arrays.used[USED_TEXT])
-        if len(self._text) < used:
-            self._text = self.arrays.text[:used].tobytes()
-        return self._text
+        return self.arrays.text[: self.arrays.used[USED_TEXT]]
 
     def _append(self, pairs: Array, text: bytes) -> None:
         """Appends to pairs and text, which have room."""
