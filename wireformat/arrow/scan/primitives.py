@@ -147,7 +147,7 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
 _LARGEST = np.array([10**digits - 1 for digits in range(20)] + [2**64 - 1] * 12, np.uint64)
 """The largest numbers of so many digits."""
 
-_PAIRS = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), np.uint8)
+PAIRS = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), np.uint8)
 
 
 @inner
@@ -159,17 +159,20 @@ def write_decimal(text: Array, used: Int, value: Int, signed: bool) -> Int:
         used += 1
         left = ~left + np.uint64(1)
     digits = 1
-    for step in (16, 8, 4, 2, 1):
-        if left > _LARGEST[digits - 1 + step]:
-            digits += step
+    if left > _LARGEST[4]:
+        for step in (16, 8, 4, 2, 1):
+            if left > _LARGEST[digits - 1 + step]:
+                digits += step
+    else:  # most numbers, without branches
+        digits += (left > _LARGEST[1]) + (left > _LARGEST[2]) + (left > _LARGEST[3])
     end = to = used + digits
     while left > np.uint64(99):
         pair = 2 * np.int64(left % np.uint64(100))
         left //= np.uint64(100)
         to -= 2
-        text[to], text[to + 1] = _PAIRS[pair], _PAIRS[pair + 1]
+        text[to], text[to + 1] = PAIRS[pair], PAIRS[pair + 1]
     if left > np.uint64(9):
-        text[to - 2], text[to - 1] = _PAIRS[2 * np.int64(left)], _PAIRS[2 * np.int64(left) + 1]
+        text[to - 2], text[to - 1] = PAIRS[2 * np.int64(left)], PAIRS[2 * np.int64(left) + 1]
     else:
         text[to - 1] = DIGIT_0 + np.int64(left)
     return end

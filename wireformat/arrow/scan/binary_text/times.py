@@ -9,7 +9,7 @@ from ....times import DAYS_TO_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SPACE
 from ...jit.compiler import inner
-from ..primitives import read_32, read_64, write_decimal
+from ..primitives import PAIRS, read_32, read_64, write_decimal
 from .forms import DATE_FORM, INTERVAL_FORM, SIZE_OF_FORM, TIME_FORM, TIMESTAMPTZ_FORM, TIMETZ_FORM
 from .outcomes import BAD, write_word
 
@@ -34,14 +34,14 @@ def write_time_value(data: Array, at: Int, size: Int, form: Int, text: Array, to
     form -= size
     if form == DATE_FORM:
         number = read_32(data, at)
-        return _write_moment(text, to, number - ((number >> 31) << 32), form)
+        return _write_any_moment(text, to, number - ((number >> 31) << 32), form)
     number = read_64(data, at)
     if form == TIME_FORM:
         return _write_time(text, to, number, np.int64(0), False)
     if form == TIMETZ_FORM:
         west = read_32(data, at + 8)
         return _write_time(text, to, number, west - ((west >> 31) << 32), True)
-    return _write_moment(text, to, number, form)
+    return _write_any_moment(text, to, number, form)
 
 
 @inner
@@ -54,15 +54,10 @@ def _write_infinity(text: Array, to: Int, is_negative: bool) -> Int:
 
 
 @inner
-def _write_padded(text: Array, to: Int, number: Int, width: Int) -> Int:
-    """Writes a number that is not negative, with zeros before it if it has fewer digits than `width`."""
-    least = np.int64(1)
-    for _ in range(1, width):
-        least *= 10
-        if number < least:
-            text[to] = DIGIT_0
-            to += 1
-    return write_decimal(text, to, number, False)
+def _write_pair(text: Array, to: Int, number: Int) -> Int:
+    """Writes a number below 100 with two digits."""
+    text[to], text[to + 1] = PAIRS[2 * number], PAIRS[2 * number + 1]
+    return to + 2
 
 
 @inner
@@ -70,51 +65,62 @@ def _write_clock(text: Array, to: Int, micros: Int) -> Int:
     """Writes microseconds, a uint64, as `01:02:03.5`."""
     seconds = np.int64(micros // np.uint64(1_000_000))
     fraction = np.int64(micros % np.uint64(1_000_000))
-    to = _write_padded(text, to, seconds // 3600, 2)
+    minutes = seconds // 60
+    hours = minutes // 60
+    to = _write_pair(text, to, hours) if hours < 100 else write_decimal(text, to, hours, False)
     text[to] = COLON
-    to = _write_padded(text, to + 1, seconds // 60 % 60, 2)
+    to = _write_pair(text, to + 1, minutes - 60 * hours)
     text[to] = COLON
-    to = _write_padded(text, to + 1, seconds % 60, 2)
+    to = _write_pair(text, to + 1, seconds - 60 * minutes)
     if fraction > 0:
         text[to] = DOT
-        to = _write_padded(text, to + 1, fraction, 6)
+        to = _write_pair(text, to + 1, fraction // 10_000)
+        to = _write_pair(text, to, fraction // 100 % 100)
+        to = _write_pair(text, to, fraction % 100)
         while text[to - 1] == DIGIT_0:
             to -= 1
     return to
 
 
 @inner
-def _write_moment(text: Array, to: Int, number: Int, form: Int) -> Int:
-    """Writes a date, in days since 2000, or a timestamp, in microseconds; returns BAD if it is out of range."""
+def _write_any_moment(text: Array, to: Int, number: Int, form: Int) -> Int:
+    """Writes a date or a timestamp; returns BAD if it is out of range."""
     is_date = form == DATE_FORM
     least, most = (LEAST_32, MOST_32) if is_date else (LEAST_64, MOST_64)
     if number == least or number == most:
         return _write_infinity(text, to, number == least)
     first, last = (FIRST_DATE, LAST_DATE) if is_date else (FIRST_TIMESTAMP, LAST_TIMESTAMP)
-    if number < first or number > last:
-        return BAD
-    days = number if is_date else number // MICROS_OF_DAY
-    clock = np.int64(0) if is_date else number - days * MICROS_OF_DAY
-    days += DAYS_TO_2000 + 719_468  # days from 0000-03-01, so that a leap day is the last of its year
-    cycle = days // 146_097  # of 400 years
-    day = days - cycle * 146_097
-    year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
-    day -= 365 * year + year // 4 - year // 100
-    month = (5 * day + 2) // 153
-    day -= (153 * month + 2) // 5 - 1
-    year += 400 * cycle
-    month += 3
+    return write_moment(text, to, number, form) if first <= number <= last else BAD
+
+
+@inner
+def write_moment(text: Array, to: Int, number: Int, form: Int) -> Int:
+    """Writes a date, in days since 2000, or a timestamp, in microseconds.
+
+    Source: Cassio Neri and Lorenz Schneider, "Euclidean affine functions and their application to calendar algorithms".
+    """
+    days = number if form == DATE_FORM else number // MICROS_OF_DAY
+    quarters = 4 * (days + DAYS_TO_2000 + 719_468) + 3  # of days from 0000-03-01: a leap day is the last of its year
+    century = quarters // 146_097
+    scaled = 2_939_745 * (quarters - 146_097 * century | 3)
+    year = 100 * century + (scaled >> 32)
+    scaled = 2_141 * ((scaled & 0xFFFFFFFF) // (4 * 2_939_745)) + 197_913
+    month = scaled >> 16
     if month > 12:
         month -= 12
         year += 1
-    to = _write_padded(text, to, year if year > 0 else 1 - year, 4)
+    shown = year if year > 0 else 1 - year
+    if shown < 10_000:
+        to = _write_pair(text, _write_pair(text, to, shown // 100), shown % 100)
+    else:
+        to = write_decimal(text, to, shown, False)
     text[to] = MINUS
-    to = _write_padded(text, to + 1, month, 2)
+    to = _write_pair(text, to + 1, month)
     text[to] = MINUS
-    to = _write_padded(text, to + 1, day, 2)
-    if not is_date:
+    to = _write_pair(text, to + 1, (scaled & 0xFFFF) // 2_141 + 1)
+    if form != DATE_FORM:
         text[to] = SPACE
-        to = _write_clock(text, to + 1, np.uint64(clock))
+        to = _write_clock(text, to + 1, np.uint64(number - days * MICROS_OF_DAY))
     if form == TIMESTAMPTZ_FORM:
         text[to], text[to + 1], text[to + 2] = PLUS, DIGIT_0, DIGIT_0
         to += 3
@@ -130,13 +136,13 @@ def _write_time(text: Array, to: Int, micros: Int, west: Int, has_zone: bool) ->
     if has_zone:
         text[to] = MINUS if west > 0 else PLUS
         west = abs(west)
-        to = _write_padded(text, to + 1, west // 3600, 2)
+        to = _write_pair(text, to + 1, west // 3600)
         if west % 3600 > 0:
             text[to] = COLON
-            to = _write_padded(text, to + 1, west // 60 % 60, 2)
+            to = _write_pair(text, to + 1, west // 60 % 60)
         if west % 60 > 0:
             text[to] = COLON
-            to = _write_padded(text, to + 1, west % 60, 2)
+            to = _write_pair(text, to + 1, west % 60)
     return to
 
 

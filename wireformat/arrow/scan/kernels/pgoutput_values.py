@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....times import FIRST_MICROS, LAST_MICROS, MICROS_OF_2000, MICROS_OF_DAY
-from ...arrays import Array, Int
-from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SPACE
+from ...arrays import Int
 from ...jit.compiler import inner
 from ..binary_text.forms import (
     BOOLEAN_FORM,
@@ -15,8 +14,9 @@ from ..binary_text.forms import (
     LAST_WRITTEN_FORM,
     OID_FORM,
     SIZE_OF_FORM,
-    TIMESTAMP_FORM,
+    TIMESTAMPTZ_FORM,
 )
+from ..binary_text.times import write_moment
 from ..dictionary import COMMIT_TIME_KEY, token_entry
 from ..notes import BINARY_LENGTH, TEXT_USED, TIME_KNOWN, TIME_TEXT, ScanArrays
 from ..primitives import read_16, read_32, read_64, write_decimal
@@ -29,62 +29,6 @@ OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in BOOLEANS)
 FIRST_TIME, LAST_TIME = (micros - MICROS_OF_2000 for micros in (FIRST_MICROS, LAST_MICROS))
 FIRST_DAY, LAST_DAY = (micros // MICROS_OF_DAY for micros in (FIRST_TIME, LAST_TIME))
 """The years 1 to 9999, in microseconds since 2000; other times are left to the declaration."""
-
-
-@inner
-def write_time(text: Array, used: Int, micros: Int) -> Int:
-    """Write microseconds since 1970 as `2026-11-21 01:02:03.5+00`; returns the new end of the used text."""
-    days = micros // MICROS_OF_DAY
-    left = micros - days * MICROS_OF_DAY
-    days += 719_468  # days from 0000-03-01, so that a leap day is the last of its year
-    cycle = days // 146_097  # of 400 years
-    day = days - cycle * 146_097
-    year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
-    day -= 365 * year + year // 4 - year // 100
-    month = (5 * day + 2) // 153
-    day -= (153 * month + 2) // 5 - 1
-    year += 400 * cycle
-    month += 3
-    if month > 12:
-        month -= 12
-        year += 1
-    fraction = left % 1_000_000
-    seconds = left // 1_000_000
-    number = np.int64(0)
-    for part in range(8):
-        if part == 0:
-            number = year // 100
-        elif part == 1:
-            number = year % 100
-        elif part == 2:
-            number = month
-        elif part == 3:
-            number = day
-        elif part == 4:
-            number = seconds // 3600
-        elif part == 5:
-            number = seconds // 60 % 60
-        elif part == 6:
-            number = seconds % 60
-        else:
-            break
-        if part > 1:
-            text[used] = MINUS if part < 4 else SPACE if part == 4 else COLON
-            used += 1
-        text[used] = DIGIT_0 + number // 10
-        text[used + 1] = DIGIT_0 + number % 10
-        used += 2
-    if fraction > 0:
-        text[used] = DOT
-        used += 1
-        step = 100_000
-        while fraction > 0:
-            text[used] = DIGIT_0 + fraction // step
-            used += 1
-            fraction %= step
-            step //= 10
-    text[used], text[used + 1], text[used + 2] = PLUS, DIGIT_0, DIGIT_0
-    return used + 3
 
 
 @inner
@@ -113,18 +57,10 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form:
         number -= (number >> (8 * size - 1)) << (8 * size)  # signed
     if form == INTEGER_FORM:
         return ~used, write_decimal(text, used, number, True) - used
-    if form == DATE_FORM:
-        if number < FIRST_DAY or number > LAST_DAY:
-            return at, BINARY_LENGTH - size
-        number *= MICROS_OF_DAY
-    if number < FIRST_TIME or number > LAST_TIME:
+    first, last = (FIRST_DAY, LAST_DAY) if form == DATE_FORM else (FIRST_TIME, LAST_TIME)
+    if number < first or number > last:
         return at, BINARY_LENGTH - size
-    end = write_time(text, used, number + MICROS_OF_2000)
-    if form == DATE_FORM:
-        end = used + 10
-    elif form == TIMESTAMP_FORM:
-        end -= 3
-    return ~used, end - used
+    return ~used, write_moment(text, used, number, form) - used
 
 
 @inner
@@ -138,7 +74,7 @@ def note_time(arrays: ScanArrays, row: Int, key: Int, at: Int) -> bool:
     if micros < FIRST_TIME or micros > LAST_TIME:
         return False
     begin = cursor[TEXT_USED]
-    end = write_time(text, begin, micros + MICROS_OF_2000)
+    end = write_moment(text, begin, micros, TIMESTAMPTZ_FORM)
     cursor[TEXT_USED] = end
     note_detail(arrays, row, key, ~begin, end - begin)
     if key == COMMIT_TIME_KEY:
