@@ -154,7 +154,9 @@ def relation(number: int) -> wf.Relation:
     )
 
 
-def postgres(change: Change, per: int = ROWS_PER_TRANSACTION, tables: int = 1) -> Callable[[int], pa.Array]:
+def postgres(
+    change: Change, per: int = ROWS_PER_TRANSACTION, tables: int = 1, encoding: str = "utf-8"
+) -> Callable[[int], pa.Array]:
     """Messages, in transactions, after descriptions of so many tables."""
 
     def make(rows: int) -> pa.Array:
@@ -165,7 +167,8 @@ def postgres(change: Change, per: int = ROWS_PER_TRANSACTION, tables: int = 1) -
             change,
             lambda row: wf.Commit(commit_lsn=row + 9, end_lsn=row + 10, commit_time=TIME),
         )
-        return as_array(wf.encode(chain(islice(events, 1), map(relation, range(tables)), events), PGOUTPUT))
+        described = chain(islice(events, 1), map(relation, range(tables)), events)
+        return as_array(wf.encode(described, PGOUTPUT, encoding=encoding))
 
     return make
 

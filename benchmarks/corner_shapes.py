@@ -55,6 +55,10 @@ TEXTS = {
 """What texts consist of."""
 
 
+ODD_NAMES = (('say "hi"', "utf-8"), ("表", "utf-8"), ("表", "gbk"), ("表", "gb18030"), ("é", "latin-1"))
+"""What names of columns begin with, and their encodings."""
+
+
 def rows(format: str, change: Change) -> Callable[[int], Any]:
     """Messages of a format with the row changes of `change`, in transactions."""
     if format == PGOUTPUT:
@@ -101,11 +105,16 @@ def of_new_table(row: int) -> list[wf.Event]:
     return [insert(row, table_name=f"orders_{row}")]
 
 
-def of_new_columns(row: int) -> Iterator[wf.Event]:
-    """A row of a table of its own, whose columns have names of their own, after its Relation message."""
-    names = tuple(f"{name}_{row}" for name in NAMES)
-    yield replace(relation(row), columns=names, key_columns=names[:1])
-    yield row_of(row, row, new=wf.TupleData(names, values(row), TYPES))
+def of_new_columns(row: int, every: int = 1, mark: str = "") -> Iterator[wf.Event]:
+    """A row of a table whose columns have names of their own, after its Relation message; each has so many rows.
+
+    mark   what the names begin with
+    """
+    table = row // every
+    names = tuple(f"{mark}{name}_{table}" for name in NAMES)
+    if row % every == 0:
+        yield replace(relation(table), columns=names, key_columns=names[:1])
+    yield row_of(row, table, new=wf.TupleData(names, values(row), TYPES))
 
 
 def _without_relations(change: Change, row: int) -> Iterator[wf.Event]:
@@ -131,6 +140,11 @@ def _corners() -> Iterator[Corner]:
         yield Corner(f"{format}: new columns in each row", format, rows(format, without), ROWS[format][0])
     yield Corner(f"{PGOUTPUT}: a new table in each row", PGOUTPUT, lambda count: described(count, 1)(count), P)
     yield Corner(f"{PGOUTPUT}: new columns in each row", PGOUTPUT, postgres(of_new_columns), P)
+    for every, rows_of in ((1, "each row"), (10, "ten rows")):
+        for mark, encoding in ODD_NAMES:
+            change = partial(of_new_columns, every=every, mark=mark)
+            name = f"{PGOUTPUT}: new columns in {rows_of}, {mark}, {encoding}"
+            yield Corner(name, PGOUTPUT, postgres(change, encoding=encoding), P, {"encoding": encoding})
     for format, (easy, make) in ROWS.items():
         tables = {"tables": [*THOUSAND, "public.orders", "public.orders_0"]}
         yield Corner(f"{format}: a thousand names", format, make, easy, tables)

@@ -136,6 +136,7 @@ def use_everything() -> str:
     whole = [DESCRIBED, ROWS["insert"][0]]  # with every value sent, and nothing that the declaration reads
     for messages in (whole, BINARY_VALUES):
         digest.update(repr(rows(wf.arrow.changes(messages, "pgoutput"))).encode())
+    digest.update(repr(rows(wf.arrow.changes([relation(table=b"caf\xe9")], "pgoutput", encoding="latin-1"))).encode())
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
             digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer", "c": "bytea"}).to_pylist()).encode())

@@ -26,7 +26,7 @@ NAMES = [
     b"\xff",
     b"~\x7f",
 ]
-TEXTS = [name for name in NAMES if name != b"\xff"]
+TEXTS = ["", "id", "a name of more than sixteen bytes", 'q"', "b\\", "\x1f'\n", "é表", "表"]
 TYPES = [23, 25, 17, 3908, 16383, 16384, (1 << 32) - 1, 1007]
 MODIFIERS = [b"\xff" * 4, b"\0\0\0\x08", b"\x80\0\0\0"]
 
@@ -65,18 +65,19 @@ def test_any_relations(
     agree(messages * 2, format="pgoutput", mode="PERMISSIVE", encoding=encoding, encoding_errors=errors)
 
 
-def test_python_reads_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "gb18030", "latin-1", "shift_jis"])
+def test_python_reads_none_of_them(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    texts = [text.encode(encoding, "replace") for text in TEXTS]
     messages = []
     for number in range(600):
         types = list(SQL_NAMES)[number % len(SQL_NAMES) :][:4]
-        odd = TEXTS[number % len(TEXTS)] + b"\"\\\n\x1b'" * (number % 3)
-        names = [b"c%d_%d%s" % (number, index, odd) for index in range(len(types))]
+        names = [b"c%d_%d%s" % (number, index, texts[number % len(texts)]) for index in range(len(types))]
         cells = [*map(hand.column, names, types), hand.column(b"other", 99_999, is_key=number % 2 > 0)]
         row = hand.change(b"I", hand.image(b"N", *[hand.text(b"v")] * len(cells)), oid=number)
-        messages += [hand.relation(*cells, oid=number, table=b"t%d" % number), row]
-    expected = agree(messages, format="pgoutput").table
-    monkeypatch.setattr(pgoutput_relations, "read_messages", None)
-    assert wf.arrow.changes(messages, "pgoutput").equals(expected)
+        messages += [hand.relation(*cells, oid=number, table=b"t%d" % number + texts[-1]), row]
+    expected = agree(messages, format="pgoutput", encoding=encoding).table
+    monkeypatch.setattr(pgoutput_relations, "try_message", None)
+    assert wf.arrow.changes(messages, "pgoutput", encoding=encoding).equals(expected)
 
 
 def test_a_key_of_a_name_that_two_columns_have() -> None:

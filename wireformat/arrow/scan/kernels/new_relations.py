@@ -1,7 +1,8 @@
-"""Compiled: writes a relation of pgoutput to the dictionary from the bytes of its message, if nothing in it is odd."""
+"""Writes relations of pgoutput to the dictionary from the bytes of their messages, once these are in UTF-8."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json.encoder import encode_basestring
 from typing import NamedTuple
 
@@ -10,11 +11,12 @@ import numpy as np
 from ....formats.pgoutput.messages import REPLICA_IDENTITIES
 from ....formats.pgoutput.relation_messages import HEAD_BYTES
 from ...arrays import Array, Int
-from ...ascii import APOSTROPHE, QUOTE, SPACE
-from ...jit.compiler import hot, inner
+from ...ascii import QUOTE, SPACE
+from ...jit.compiler import compiled, hot, inner
 from ...jit.intrinsics import BLOCK, copy_block, find_special
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
+from ..joined_texts import decode_joined
 from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal, zero_at
 from ..relations.entries import (
     CELL_ENTRIES,
@@ -86,12 +88,18 @@ def put(target: Array, to: Int, source: Array, at: Int, length: Int) -> Int:
 
 
 @inner
-def _put_escaped(text: Array, to: Int, at: Int, length: Int) -> Int:
-    """Copies a name as it is in a string of JSON; returns the end of the copy."""
-    for offset in range(at, at + length):
-        for step in range(_ESCAPED[text[offset], 0]):
-            text[to] = _ESCAPED[text[offset], step + 1]
-            to += 1
+def _put_escaped(text: Array, to: Int, at: Int, end: Int) -> Int:
+    """Copies text[at:end] as it is in a string of JSON; returns the end of the copy."""
+    while at < end:
+        copy_block(text, to, text, at)
+        plain = min(find_special(text, at), end - at)
+        at += plain
+        to += plain
+        if plain < BLOCK and at < end:
+            for step in range(_ESCAPED[text[at], 0]):
+                text[to] = _ESCAPED[text[at], step + 1]
+                to += 1
+            at += 1
     return to
 
 
@@ -163,7 +171,6 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
     entry = to.used[USED_PAIRS]
     cells, first_name = entry + CELLS, used
     keys = hexed = np.int64(0)
-    is_odd = False
     identity = _IDENTITIES[kept[rest]]
     if identity[1] == 0:
         return np.int64(-1)
@@ -183,7 +190,6 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
             if plain < BLOCK:
                 if kept[at] == 0:
                     break
-                is_odd |= kept[at] != APOSTROPHE  # JSON has other forms of these
                 text[used] = kept[at]
                 at += 1
                 used += 1
@@ -239,8 +245,7 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
             else:
                 start, name = used, ~np.int64(pairs[cell + CELL_NAME, 0]) - len(DICTIONARY_TEXT)
                 text[used] = QUOTE
-                write = used + 1
-                used = _put_escaped(text, write, name, length) if is_odd else put(text, write, text, name, length)
+                used = _put_escaped(text, used + 1, name, name + length)
                 text[used] = QUOTE
                 used += 1
                 if detail == 0 and pairs[cell + CELL_FACTS, 1] & FORM == HEX_FORM:
@@ -272,3 +277,39 @@ def _has_twins(pairs: Array, text: Array, cells: Int, count: Int, any_column: bo
             ):
                 return True
     return False
+
+
+def rewrite(records: Sequence[memoryview], encoding: str, errors: str) -> tuple[Array, Array]:
+    """Returns the messages with names in UTF-8, and int64[n, 2]: where each begins, -1 if a name is bad, and ends.
+
+    encoding   one of JOINABLE
+    """
+    data = np.frombuffer(b"".join(records), np.uint8)
+    stops = np.cumsum([*map(len, records)])
+    starts = np.concatenate([[0], stops[:-1]])
+    names = np.zeros(len(data), np.uint8)
+    _copy_names(data, starts, stops, names)
+    zeros = np.flatnonzero(names == 0)
+    decoded, offsets, bad = decode_joined(names, zeros, encoding, errors)
+    rewritten = decoded.copy()
+    rewritten[offsets[1:] - 1] = data[zeros]
+    places = offsets[np.searchsorted(zeros, np.stack([starts, stops], axis=-1))]
+    places[np.searchsorted(stops, zeros[bad > 0], "right"), 0] = -1
+    return rewritten, places
+
+
+@compiled
+def _copy_names(data: Array, starts: Array, stops: Array, names: Array) -> None:
+    """Copies the names that are not ASCII to where they are in the messages; a zero byte follows each."""
+    for message in range(len(starts)):
+        at, stop = starts[message] + HEAD_BYTES, stops[message]
+        for name in range(stop - at):
+            if at >= stop:
+                break
+            end = zero_at(data, at, stop)
+            if end < stop and not is_ascii_anywhere(data, at, end - at):
+                for place in range(at, end):
+                    names[place] = data[place]
+            # A table is followed by the replica identity, the number of columns and a flag, and a column by its type
+            # and the flag of the next one.
+            at = end + (1 if name == 0 else 5 if name == 1 else 2 + TYPE_BYTES)

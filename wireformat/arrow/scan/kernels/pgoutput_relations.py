@@ -23,7 +23,7 @@ from ....formats.pgoutput.messages import (
     TRUNCATE_TAG,
     is_aside,
 )
-from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, read_messages
+from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, try_message
 from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
@@ -31,13 +31,14 @@ from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
 from ...jit.intrinsics import BLOCK
 from ...jit.same_bytes import same_bytes
+from ..joined_texts import can_join
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, UTF8, ScanInput
 from ..primitives import read_32, read_64
 from ..registry import FindInput
 from ..relations.described import Described
 from ..relations.entries import CELLS
-from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, put, write_relation
+from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, put, rewrite, write_relation
 from .relation_table import RelationTable, larger_size
 
 RARE_TAGS = b"kMbPKrOYT"
@@ -79,15 +80,24 @@ START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
 the dictionary, and its index in the table of relations. LENGTH is 0 if the slot is free."""
 
 MOST_AT_ONCE = 1 << 12
-"""Among how many messages Python looks for Relation messages before the compiled walk goes on."""
+"""Among how many messages Relation messages are rewritten at once."""
 
 
-def _found(pairs: list[tuple[int, int]]) -> Array:
-    """Returns entries and indexes as `_follow` takes them."""
-    return np.array(pairs, np.int64).reshape(-1, 2)
+FOUND_ENTRY, FOUND_INDEX, REWRITTEN_START, REWRITTEN_STOP, FOUND_FIELDS = range(5)
+"""What Python has found for a message: its relation's entry in the dictionary and, of a Relation message, its index in
+the table; or where the message is in UTF-8. Each is -1 if it has not looked, or found nothing."""
 
 
-NONE_FOUND = _found([])
+NONE_FOUND = np.empty((0, FOUND_FIELDS), np.int64)
+
+
+def _with_found(found: Array, entry: int, index: int) -> Array:
+    """What was found, with this for the first message."""
+    return np.concatenate([np.array([[entry, index, -1, -1]]), found[1:]])
+
+
+MOST_GROWTH = 4
+"""How many times longer a message is in UTF-8, and what is kept of it then, at the most."""
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
@@ -142,8 +152,6 @@ class KnownMessages:
         self.text = np.empty(1 << 16, np.uint8)
         self.used = 0
         self.slots = np.zeros((SLOTS, SEEN_FIELDS), np.int64)
-        self.indexes: dict[bytes, int] = {}
-        """Relation messages to their indexes in the table."""
         self.generation = 0
         """Changes when entries of the dictionary become invalid."""
 
@@ -153,7 +161,6 @@ class KnownMessages:
             self.slots[:] = 0
             self.used = 0
             self.table.arrays.used[LAST_SIZE] = 0
-            self.indexes.clear()
             self.generation += 1
 
     def make_room(self, size: int) -> None:
@@ -192,6 +199,7 @@ class _Walk:
             raise TypeError(f"{reader.name} has no relations")
         self._reader, self._relations = reader, reader.relations
         self._known, self._options, self._utf8 = known, options, utf8
+        self._rewrites, self._texts = not utf8 and can_join(options), (options.encoding, options.encoding_errors)
         self._roles = _ROLES[options.dialect]
         self._cache = np.zeros((SLOTS, 2), np.int64)
         self._generation, self._known_generation = 1, known.generation
@@ -210,8 +218,9 @@ class _Walk:
         state = np.zeros(STATE_FIELDS, np.int64)
         state[CODES] = count
         message = learned = 0
-        found = NONE_FOUND
+        found, rewritten = NONE_FOUND, np.empty(0, np.uint8)
         while True:
+            begin = message
             in_block = int(relations.block is not None)
             state[USED], state[RELATIONS], state[ROOM] = known.used, len(known.table.relations), 0
             first_described = int(state[DESCRIBED])
@@ -228,6 +237,7 @@ class _Walk:
                 self._roles,
                 self._generation,
                 found,
+                rewritten,
                 self._cache,
                 known.text,
                 known.slots,
@@ -237,18 +247,23 @@ class _Walk:
                 known.table.arrays,
                 self._utf8,
             )
+            found = found[message - begin :]
             known.used = int(state[USED])
             if state[RELATIONS] > len(known.table.relations):
                 self._take_written(codes, described[:, first_described : state[DESCRIBED]])
             data = message_batch.message(message) if message < count else b""
             record = data[ENVELOPE_BYTES if data[:1] == ENVELOPE_TAG else 0 :]
-            if state[ROOM]:
-                found = NONE_FOUND
-                if known.make_room_to_write(len(record)):
-                    continue
+            if state[ROOM] and known.make_room_to_write(len(record) if self._utf8 else MOST_GROWTH * len(record)):
+                continue
             if record[:1] == RELATION_TAG_BYTE and not in_block:
-                found = self._read_relations(message_batch, message)
-                if len(found):
+                if self._rewrites and not len(found):
+                    found, rewritten = self._rewrite(message_batch, message)
+                    continue
+                relation = try_message(record, HEAD_BYTES, *self._texts) if len(record) <= MOST_KEPT else None
+                if relation is not None:
+                    entry = known.table.entry(relation)
+                    known.make_room(len(record))
+                    found = _with_found(found, entry, len(known.table.relations) - 1)
                     continue
             listed = Described(described[:3, : state[DESCRIBED]], known.table.relations, known.table.read)
             learned = listed.learn(relations, learned, count)
@@ -257,11 +272,11 @@ class _Walk:
             if self._roles[record[0]] == ASKS:
                 at = 1 + 4 * in_block + (TRUNCATE_HEAD + 4 * state[TABLES] if record[0] == TRUNCATE_TAG else 0)
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
-                found = _found([(entry, -1)])
+                found = _with_found(found, entry, -1)
                 continue
             codes[message] = in_block
             message += 1
-            found = NONE_FOUND
+            found = found[1:]
             head = record[:ASIDE_BYTES]
             if head[:1] == MESSAGE_TAG_BYTE and not is_aside(head):
                 continue  # it has a transaction id, and says nothing
@@ -283,37 +298,23 @@ class _Walk:
         records = kept.to_numpy(zero_copy_only=False)[::2].tolist()
         known.table.add_written(records, (codes[new[0]] >> 1).tolist())
 
-    def _read_relations(self, message_batch: MessageBatch, first: int) -> Array:
-        """Reads the Relation messages among the messages from this one on, also those that do not follow each other.
-
-        Returns int64[n, 2]: of each of the next messages the entry of its relation in the dictionary, and its index in
-        the table; -1 if it is no Relation message outside of blocks, or the declaration must read it. Nothing if that
-        is the first one.
-        """
-        known, most = self._known, slice(first, first + MOST_AT_ONCE)
+    def _rewrite(self, message_batch: MessageBatch, first: int) -> tuple[Array, Array]:
+        """Finds where the Relation messages from this message on are in UTF-8, and returns that text, too."""
+        most = slice(first, first + MOST_AT_ONCE)
         buffer, starts, stops = message_batch.buffer, message_batch.starts[most], message_batch.stops[most]
-        found = np.full((len(starts), 2), -1, np.int64)
-        is_empty = starts == stops
-        tags = np.where(is_empty, 0, buffer[np.where(is_empty, 0, starts)])
-        starts = starts + np.where(tags == ENVELOPE, ENVELOPE_BYTES, 0)
-        is_relation = starts < stops
-        is_relation &= buffer[np.where(is_relation, starts, 0)] == RELATION_TAG_BYTE[0]
-        chosen = np.flatnonzero(is_relation & (stops - starts <= MOST_KEPT))
+        found = np.full((len(starts), FOUND_FIELDS), -1, np.int64)
+        for tag in (ENVELOPE, RELATION_TAG):
+            is_tagged = starts < stops
+            is_tagged &= buffer[np.where(is_tagged, starts, 0)] == tag
+            if tag == ENVELOPE:
+                starts = starts + np.where(is_tagged, ENVELOPE_BYTES, 0)
+        chosen = np.flatnonzero(is_tagged)
         view = memoryview(buffer)
         records = [
-            view[start:stop].tobytes()
-            for start, stop in zip(starts[chosen].tolist(), stops[chosen].tolist(), strict=True)
+            view[start:stop] for start, stop in zip(starts[chosen].tolist(), stops[chosen].tolist(), strict=True)
         ]
-        new = [record for record in dict.fromkeys(records) if record not in known.indexes]
-        relations = read_messages(new, HEAD_BYTES, self._options.encoding, self._options.encoding_errors)
-        new = new[: len(relations)]
-        known.indexes.update(zip(new, known.table.add(relations), strict=True))
-        for message, record in zip(chosen.tolist(), records, strict=True):
-            index = known.indexes.get(record, -1)
-            if index >= 0:
-                found[message] = known.table.entries[index], index
-        known.make_room(sum(map(len, records)))  # the walk may keep each of them, if their slots are taken
-        return found if found[0, 1] >= 0 else NONE_FOUND
+        rewritten, found[chosen, REWRITTEN_START:] = rewrite(records, *self._texts)
+        return found, rewritten
 
 
 USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM, STATE_FIELDS = range(7)
@@ -332,6 +333,7 @@ def _follow(
     roles: Array,
     generation: Int,
     found: Array,
+    rewritten: Array,
     cache: Array,
     text: Array,
     slots: Array,
@@ -347,8 +349,8 @@ def _follow(
     in_block      1 if a streamed block is open before it, else 0
     roles         uint8[256], of each kind of message
     generation    what else the keys of the cache include; with another one, the cache is empty
-    found         int64[n, 2], what Python has found for the first messages: the relation's entry in the dictionary and,
-                  of a Relation message, its index in the table; -1 if it has not looked, or found nothing
+    found         int64[n, FOUND_FIELDS], of the first messages
+    rewritten     uint8[n], messages in UTF-8
     cache         int64[n, 2], relations by their number; see KEY
     text          uint8[n], the Relation messages that are kept, with room for those that were found
     slots         int64[n, SEEN_FIELDS], Relation messages; see START
@@ -368,7 +370,7 @@ def _follow(
         codes[message] = 0
         entry, index = np.int64(-1), np.int64(-1)
         if message - begin < len(found):
-            entry, index = found[message - begin, 0], found[message - begin, 1]
+            entry, index = found[message - begin, FOUND_ENTRY], found[message - begin, FOUND_INDEX]
         is_relation = role == TELLS and in_block == 0
         number = np.int64(0)
         tables = number_at = np.int64(0)
@@ -412,14 +414,20 @@ def _follow(
                 slot = home
             if entry < 0 or slots[slot, INDEX] != index or slots[slot, LENGTH] == 0:
                 used = state[USED]
+                start = more = np.int64(0)
                 if entry < 0:
                     index = state[RELATIONS]
-                    if 2 * index >= len(slots) or used + size + BLOCK > len(text):
+                    if message - begin < len(found) and found[message - begin, REWRITTEN_START] >= 0:
+                        start = found[message - begin, REWRITTEN_START]
+                        more = found[message - begin, REWRITTEN_STOP] - start
+                    if 2 * index >= len(slots) or used + size + more + BLOCK > len(text):
                         state[ROOM] = 1
                         return message
                 end = put(text, used, buffer, at, size)
                 if entry < 0:
-                    entry = write_relation(text, used, end, written, utf8)
+                    if more > 0:
+                        end = put(text, end, rewritten, start, more)
+                    entry = write_relation(text, end - (more if more > 0 else size), end, written, utf8 or more > 0)
                     if entry <= 0:
                         state[ROOM] = entry == NO_ROOM
                         return message
@@ -429,7 +437,7 @@ def _follow(
                 state[USED] = end
             fact = state[DESCRIBED]
             described[0, fact], described[1, fact], described[2, fact] = message, index, number
-            described[3, fact], described[4, fact] = state[USED] - size, state[USED]
+            described[3, fact], described[4, fact] = slots[slot, START], slots[slot, START] + size
             state[DESCRIBED] += 1
         elif role > ASKS and (role < ENDS or in_block == 1):
             return message

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby
-from json.encoder import encode_basestring
-from operator import attrgetter
+from collections.abc import Sequence
+from itertools import accumulate
+from json import JSONEncoder
 
 import numpy as np
 
 from ....events import Relation
-from ....formats.pgoutput.relations import Columns, ReadMessage, RelationMessage, message_of
+from ....formats.pgoutput.relations import ReadMessage, RelationMessage, message_of
 from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
@@ -23,8 +21,8 @@ from ..relations.entries import (
     CELL_QUOTED,
     CELL_TYPE,
     CELLS,
-    DETAIL_COUNT,
-    DETAILS,
+    COLUMNS,
+    SCHEMA,
     UNDECIDED,
 )
 from .new_relations import USED_FIELDS, USED_PAIRS, USED_TEXT, RelationArrays
@@ -36,12 +34,8 @@ tables or more."""
 MOST_TEXT_OF_BATCH = 1 << 28
 """Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
 
-
 LARGER = 16
 """How many times more room is made than is needed, up to MOST_TEXT: memory that is not used costs little."""
-
-_rest_of = attrgetter("rest")
-"""What relations may have in common: all but their names and numbers."""
 
 
 def larger_size(size: int) -> int:
@@ -49,9 +43,7 @@ def larger_size(size: int) -> int:
     return size + min(LARGER * size, MOST_TEXT)
 
 
-def _as_json(names: Iterable[str]) -> str:
-    """A list of texts as JSON; json's own encoder of lists takes several times as long."""
-    return f"[{', '.join(map(encode_basestring, names))}]"
+_as_json = JSONEncoder(ensure_ascii=False).encode
 
 
 class RelationTable:
@@ -72,7 +64,6 @@ class RelationTable:
         self._indexed = 0
         self._held: list[Relation | RelationMessage | bytes] = []  # so that no number of `id` comes again
         self.entries: list[int] = []
-        self._columns: dict[Columns, array[int]] = {}
         used = np.zeros(USED_FIELDS, np.int64)
         used[USED_PAIRS] = len(DICTIONARY)
         self.arrays = RelationArrays(DICTIONARY, np.empty(0, np.uint8), used)
@@ -102,13 +93,6 @@ class RelationTable:
         self.arrays = arrays
         return True
 
-    def add(self, relations: Sequence[RelationMessage]) -> range:
-        """Adds relations that are not there yet; returns their indexes in `relations`."""
-        added = range(len(self.relations), len(self.relations) + len(relations))
-        entries = [entry for rest, some in groupby(relations, _rest_of) for entry in self._add(rest, list(some))]
-        self.add_written(relations, entries)
-        return added
-
     def add_written(self, relations: Sequence[RelationMessage | bytes], entries: Sequence[int]) -> None:
         """Adds relations that are in the dictionary, where compiled code has written them."""
         self.relations += relations
@@ -126,9 +110,10 @@ class RelationTable:
         self._indexed = known
         index = self._indexes.get(id(relation))
         if index is None:
-            (index,) = self.add([self.read(relation) if isinstance(relation, bytes) else message_of(relation)])
-            self._indexes[id(relation)] = index
+            index = self._indexes[id(relation)] = known
             self._held.append(relation)
+            added = self.read(relation) if isinstance(relation, bytes) else message_of(relation)
+            self.add_written([added], [self._write(added)])
         return self.entries[index]
 
     def dictionary(self) -> Array:
@@ -139,45 +124,9 @@ class RelationTable:
         """The text of the relations, which follows that of the dictionary."""
         return self.arrays.text[: self.arrays.used[USED_TEXT]]
 
-    def _append(self, pairs: Array, text: bytes) -> None:
-        """Appends to pairs and text, which have room."""
-        arrays, (used_pairs, used_text) = self.arrays, self.arrays.used[[USED_PAIRS, USED_TEXT]].tolist()
-        arrays.pairs[used_pairs : used_pairs + len(pairs)] = pairs
-        arrays.text[used_text : used_text + len(text)] = np.frombuffer(text, np.uint8)
-        arrays.used[USED_PAIRS] += len(pairs)
-        arrays.used[USED_TEXT] += len(text)
-
-    def _add(self, rest: Columns, relations: list[RelationMessage]) -> Sequence[int]:
-        """Adds relations that have their columns in common: servers describe thousands of partitions one after the
-        other. Returns the first entry of each, or 0 if there is no room for their texts.
-        """
-        nowhere = [0] * len(relations)
-        pairs = self._columns.get(rest)
-        if pairs is None:
-            pairs = self._columns_pairs(rest)
-            if pairs is None:
-                return nowhere
-            self._columns[rest] = pairs
-        texts = [text for one in relations for text in (one.table_schema, one.table_name, str(one.relation_id))]
-        text = "".join(texts).encode()
-        count = len(pairs) // 2
-        if not self.make_room(count * len(relations), len(text)):
-            return nowhere
-        first, used_text = self.arrays.used[[USED_PAIRS, USED_TEXT]].tolist()
-        lengths = np.fromiter(map(len, texts if text.isascii() else map(str.encode, texts)), np.int32, len(texts))
-        starts = len(DICTIONARY_TEXT) + used_text + np.cumsum(lengths, dtype=np.int32) - lengths
-        names = np.stack([~starts, lengths], axis=-1).reshape(len(relations), -1)
-        added = np.tile(np.frombuffer(pairs, np.int32), (len(relations), 1))
-        added[:, 2 : 2 + names.shape[1]] = names
-        self._append(added.reshape(-1, 2), text)
-        return range(first, first + len(relations) * count, count)
-
-    def _columns_pairs(self, relation: Columns) -> array[int] | None:
-        """Returns the pairs of a relation, those of its names left out, and adds their texts; None if there is no room.
-
-        Relations that have the rest in common share them.
-        """
-        names, oids, keys = relation.columns, relation.type_oids, frozenset(relation.key_columns)
+    def _write(self, relation: RelationMessage) -> int:
+        """Writes a relation; returns its first entry, or 0 if there is no room for its texts."""
+        names, oids, keys = relation.rest.columns, relation.rest.type_oids, {*relation.rest.key_columns}
         count, forms = len(names), [*map(form_of, oids)]
         hexed = [index for index, form in enumerate(forms) if form & FORM == HEX_FORM]
         if hexed and len({*names}) < count:  # names are listed once, and the scan tells columns by their index
@@ -185,30 +134,33 @@ class RelationTable:
         texts = [
             text.encode()
             for text in (
-                relation.replica_identity,
-                _as_json(names),
+                relation.table_schema,
+                relation.table_name,
+                str(relation.relation_id),
+                relation.rest.replica_identity,
+                _as_json([*names]),
                 str([*oids]),
-                str([*relation.typmods]),
-                _as_json(relation.key_columns),
+                str([*relation.rest.typmods]),
+                _as_json([*relation.rest.key_columns]),
                 *names,  # one after the other, and so are the types: the gather then copies those of a row as one text
                 *map(type_name, oids),
-                *[encode_basestring(names[index]) for index in hexed],
+                *[_as_json(names[index]) for index in hexed],
             )
         ]
-        text = b"".join(texts)
-        if not self.make_room(0, len(text)):
-            return None
-        lengths = [*map(len, texts)]
-        starts = [~at for at in accumulate(lengths, initial=len(DICTIONARY_TEXT) + int(self.arrays.used[USED_TEXT]))]
-        self._append(np.empty((0, 2), np.int32), text)
-        head, first_type, first_quoted = DETAIL_COUNT - 1, DETAIL_COUNT - 1 + count, DETAIL_COUNT - 1 + 2 * count
-        pairs = array("i", [count, UNDECIDED] + [0] * 2 * (CELLS - 1 + CELL_ENTRIES * count))
-        for half, numbers in enumerate((starts, lengths)):
-            pairs[2 * (DETAILS + 1) + half : 2 * CELLS : 2] = array("i", numbers[:head])
-            for item, first in ((CELL_NAME, head), (CELL_TYPE, first_type)):
-                pairs[2 * (CELLS + item) + half :: 2 * CELL_ENTRIES] = array("i", numbers[first : first + count])
-            for index, number in zip(hexed, numbers[first_quoted:], strict=False):
-                pairs[2 * (CELLS + CELL_ENTRIES * index + CELL_QUOTED) + half] = number
-        pairs[2 * (CELLS + CELL_FACTS) :: 2 * CELL_ENTRIES] = array("i", [name in keys for name in names])
-        pairs[2 * (CELLS + CELL_FACTS) + 1 :: 2 * CELL_ENTRIES] = array("i", forms)
-        return pairs
+        text, size = b"".join(texts), CELLS + CELL_ENTRIES * count
+        if not self.make_room(size, len(text)):
+            return 0
+        arrays, (entry, used) = self.arrays, self.arrays.used[[USED_PAIRS, USED_TEXT]].tolist()
+        starts = [~at for at in accumulate(map(len, texts), initial=len(DICTIONARY_TEXT) + used)]
+        places = np.array([*zip(starts, map(len, texts), strict=False)], np.int32)
+        pairs = arrays.pairs[entry : entry + size]
+        pairs[COLUMNS], pairs[SCHEMA:CELLS] = (count, UNDECIDED), places[: CELLS - SCHEMA]
+        cells = pairs[CELLS:].reshape(count, CELL_ENTRIES, 2)
+        cells[:, [CELL_NAME, CELL_TYPE]] = places[CELLS - SCHEMA :][: 2 * count].reshape(2, count, 2).swapaxes(0, 1)
+        cells[:, CELL_FACTS, 0], cells[:, CELL_FACTS, 1] = [name in keys for name in names], forms
+        cells[:, CELL_QUOTED] = 0
+        cells[hexed, CELL_QUOTED] = places[CELLS - SCHEMA + 2 * count :]
+        arrays.text[used : used + len(text)] = np.frombuffer(text, np.uint8)
+        arrays.used[USED_PAIRS] += size
+        arrays.used[USED_TEXT] += len(text)
+        return int(entry)
