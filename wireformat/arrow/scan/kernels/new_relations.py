@@ -13,7 +13,7 @@ from ....formats.pgoutput.relation_messages import HEAD_BYTES
 from ...arrays import Array, Int
 from ...ascii import QUOTE, SPACE
 from ...jit.compiler import compiled, hot, inner
-from ...jit.intrinsics import BLOCK, copy_block, find_special
+from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
 from ..joined_texts import decode_joined
@@ -92,7 +92,7 @@ def _put_escaped(text: Array, to: Int, at: Int, end: Int) -> Int:
     """Copies text[at:end] as it is in a string of JSON; returns the end of the copy."""
     while at < end:
         copy_block(text, to, text, at)
-        plain = min(find_special(text, at), end - at)
+        plain = min(lowest_bit(special_marks(text, at) | 1 << BLOCK), end - at)
         at += plain
         to += plain
         if plain < BLOCK and at < end:
@@ -184,7 +184,7 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
         at += 1
         while at < stop:
             copy_block(text, used, kept, at)
-            plain = find_special(kept, at)
+            plain = lowest_bit(special_marks(kept, at) | 1 << BLOCK)
             at += plain
             used += plain
             if plain < BLOCK:
