@@ -164,7 +164,8 @@ def write_decimal(text: Array, used: Int, value: Int, signed: bool) -> Int:
             if left > _LARGEST[digits - 1 + step]:
                 digits += step
     else:  # most numbers, without branches
-        digits += (left > _LARGEST[1]) + (left > _LARGEST[2]) + (left > _LARGEST[3])
+        for fewer in range(1, 4):
+            digits += left > _LARGEST[fewer]
     end = to = used + digits
     while left > np.uint64(99):
         pair = 2 * np.int64(left % np.uint64(100))
