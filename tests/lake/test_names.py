@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,29 @@ def test_a_column_with_a_name_of_ours(tmp_path: Path) -> None:
     with pytest.raises(wf.OptionError, match=r"table t\.t: .*_change_type"):
         wf.Capture(history(["t"], ("id", "_change_type")), "gaussdb-binary").write(tmp_path)
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("key", [["id"], []])
+@pytest.mark.parametrize(
+    ("column", "sql_type"), [("_relation_id", "integer"), ("_relation_id", "text"), ("_error", "text")]
+)
+def test_a_column_with_a_name_that_is_only_sometimes_ours(
+    column: str, sql_type: str, key: list[str], state: str, tmp_path: Path
+) -> None:
+    """The format sends no OIDs, and values that do not fit are an error: the columns are those of the table."""
+    types = ("integer", sql_type)
+    rows = [wf.TupleData(("id", column), (str(number), str(10 + number)), types) for number in range(4)]
+    changes = [wf.Insert(lsn=0, table_schema="t", table_name="t", new=row) for row in rows]
+    keys = {"keys": key} if state == "latest" else {}
+    for number, inserts in enumerate((changes[:2], changes[2:])):
+        lsn = 100 + 50 * number
+        placed = [replace(insert, lsn=lsn + 8) for insert in inserts]
+        events = [wf.Begin(lsn=lsn, csn=number + 1, first_lsn=lsn), *placed, wf.Commit(lsn=lsn + 16, xid=number)]
+        messages = list(wf.encode(events, "gaussdb-binary"))
+        wf.Capture(messages, "gaussdb-binary").write(tmp_path, format="delta", state=state, **keys)
+    found = read(tmp_path, ("t", "t"))
+    assert sorted(map(str, found[column].to_pylist())) == ["10", "11", "12", "13"]
 
 
 def test_a_folder_that_deltalake_would_take_for_another_one(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
 from ..arrow.typed_tables.rows import ChangeRows
@@ -18,7 +17,7 @@ from ..errors import BadRows, OptionError
 from ..options.table_names import TableName, one_table, written
 from ..sources.groups import Parts
 from ..sources.handed_rows import joined_parts
-from ..sources.identities import DefinedBatch, Definition
+from ..sources.identities import DefinedBatch, Definition, oids_of
 from ..stream.capture_position import CapturePosition
 from .delta.covered import not_covered
 from .delta.folder import DeltaFolder
@@ -100,7 +99,7 @@ class TableWriter:
         except OptionError as error:
             raise OptionError(f"table {label}: {error}") from None
         typed = pa.schema([item for item in self._part.schema if item.name not in self._kept])
-        if "_error" in typed.names and (lake.state == "latest" or (context.drops and context.rejects is not None)):
+        if context.mode == "PERMISSIVE" and (lake.state == "latest" or (context.drops and context.rejects is not None)):
             typed = typed.remove(typed.get_field_index("_error"))
         self._target = lake.target(name, typed, sql_types(listed))
         self._target.table.versions, self._target.table.current = stored_versions(listed)
@@ -162,9 +161,7 @@ class TableWriter:
             batch = batch.filter(is_new)
         if not len(batch):
             return
-        if RELATION_ID_COLUMN in batch.schema.names:
-            oids = batch[RELATION_ID_COLUMN].drop_null()
-            self._relation_id = oids[-1].as_py() if len(oids) else self._relation_id
+        self._relation_id = [self._relation_id, *oids_of(batch)][-1]
         self._rows += len(batch)
         if self._cut is None:
             self._target.write(self._target.stored_rows(batch), most_column_chunks)

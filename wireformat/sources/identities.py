@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow.noted.rows import other_records_of
 from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
@@ -153,14 +154,25 @@ class IdentifiedRows:
         if definition.columns is not None:
             dropped = [field.name for field in batch.schema.field("_old").type if field.name not in definition.columns]
         self._rows.dropped = dropped
-        if RELATION_ID_COLUMN in batch.schema.names:
-            oids = batch[RELATION_ID_COLUMN].drop_null()
-            self._relation_id = oids[-1].as_py() if len(oids) else self._relation_id
+        self._relation_id = [self._relation_id, *oids_of(batch)][-1]
         self._rows.take(batch)
 
     def result(self) -> pa.Table:
         """Returns the rows; see LatestRows.result."""
         return self._rows.result()
+
+
+def oids_of(batch: pa.RecordBatch) -> list[int]:
+    """Returns the OIDs of the table in typed changes, those that follow each other once; none if there are none."""
+    if not _has_oids(batch.schema):
+        return []
+    return list(pc.run_end_encode(batch[RELATION_ID_COLUMN].drop_null()).values.to_pylist())
+
+
+def _has_oids(schema: pa.Schema) -> bool:
+    """Whether typed changes have OIDs, which a column of the table with this name does not have."""
+    own = [field.name for field in schema.field("_old").type]
+    return RELATION_ID_COLUMN in schema.names and RELATION_ID_COLUMN not in own
 
 
 def as_inserts(
@@ -176,7 +188,8 @@ def as_inserts(
         if added:
             columns["_unchanged"] = _and_more(columns["_unchanged"], added)
         columns["_change_type"] = pa.array(["insert"] * len(batch), pa.string())
-        columns[RELATION_ID_COLUMN] = pa.array([relation_id] * len(batch), pa.int64())
+        if _has_oids(schema):
+            columns[RELATION_ID_COLUMN] = pa.array([relation_id] * len(batch), pa.int64())
         arrays = [
             columns[field.name].cast(field.type) if field.name in columns else pa.nulls(len(batch), field.type)
             for field in schema

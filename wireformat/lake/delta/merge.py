@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...arrow.arrays import Array
-from ...arrow.row_changes import RELATION_ID_COLUMN
 from ...errors import BadRows
 from ...options.table_names import written
-from ...sources.identities import DefinedBatch, IdentifiedRows, Keys, as_inserts
+from ...sources.identities import DefinedBatch, IdentifiedRows, Keys, as_inserts, oids_of
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -85,10 +84,9 @@ class TouchedRows:
                 yield batch
 
     def _see_relation(self, batch: pa.RecordBatch) -> None:
-        if RELATION_ID_COLUMN in batch.schema.names:
-            oids = batch[RELATION_ID_COLUMN].drop_null().unique().to_pylist()
-            self.clears_table = self.clears_table or any(self.relation_id not in (None, oid) for oid in oids)
-            self.relation_id = oids[-1] if oids else self.relation_id
+        for oid in oids_of(batch):
+            self.clears_table = self.clears_table or self.relation_id not in (None, oid)
+            self.relation_id = oid
 
 
 def _keys_of(rows: pa.Table | pa.RecordBatch | Mapping[str, pa.Array], keys: Keys) -> pa.Table:
