@@ -119,6 +119,15 @@ def test_an_empty_text_is_no_partition_of_a_delta_table(state: str, sql_type: st
     assert sorted(found["v"].cast(pa.string()).to_pylist()) == ["", "a"]
 
 
+def test_rows_of_a_partition_keep_their_bytes_in_a_merge(tmp_path: Path) -> None:
+    """deltalake writes the bytes of a partition as escapes, which it reads as text."""
+    messages = inserts_of_types(*[("\\x6162", "bytea")] * 3)
+    for end in (1, 2, 3):
+        capture = capture_of(messages[:end])
+        capture.write(tmp_path, format="delta", state="latest", keys=["id"], partition_by="v")
+    assert read(tmp_path, ("a", "t"))["v"].to_pylist() == [b"ab"] * 3
+
+
 def test_values_that_no_partition_can_have(tmp_path: Path) -> None:
     """Each is an error that names the table, and nothing is written."""
     cases = [

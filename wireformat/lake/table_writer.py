@@ -231,9 +231,11 @@ class TableWriter:
         """Merges the changes into the Delta table."""
         assert delta.table is not None, "only current rows of a Delta table that is there are merged"
         target = self._target
-        touched = TouchedRows(self._changes(), delta.relation_id)
         before: list[pa.RecordBatch] = []
         stored, oid = target.stored.schema, delta.relation_id
+        # a MERGE writes the bytes of a partition in another form than it reads
+        has_bytes = any(pa.types.is_binary(stored.field(name).type) for name in delta.partitions)
+        touched = TouchedRows(self._changes(), oid, is_merged=not has_bytes)
         with delta.errors():
             columns = delta.row_columns
             check_columns(self._added(), touched, delta.table, columns, self.name)

@@ -67,7 +67,7 @@ class DeltaFolder:
         self._folder = folder
         self._options = store.storage_options
         self._uri = Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
-        self._partitions = partitions
+        self.partitions = partitions
         self.table: DeltaTable | None = None
         self.done: Position | None = None
         self.relation_id: int | None = None
@@ -229,13 +229,13 @@ class DeltaFolder:
                     plain,
                     actions,
                     mode="error",
-                    partition_by=self._partitions,
+                    partition_by=self.partitions,
                     storage_options=self._options,
                     commit_properties=properties,
                 )
             else:
                 self.table.create_write_transaction(
-                    actions, mode, plain, partition_by=self._partitions, commit_properties=properties
+                    actions, mode, plain, partition_by=self.partitions, commit_properties=properties
                 )
 
 

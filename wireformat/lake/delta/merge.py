@@ -26,6 +26,7 @@ class TouchedRows:
 
     changes       the changes since the last write
     relation_id   the OID of the table before them; None if it is not known
+    is_merged     whether a MERGE keeps the values of all columns
 
     `keys_of_rows` has a table of keys for each identity, each key once; see _keys_of. `clears_table` is whether the
     changes remove all rows, by a TRUNCATE or because they are those of a new table of this name. `has_all_values` is
@@ -33,10 +34,10 @@ class TouchedRows:
     without a key. `relation_id` is the OID after the changes.
     """
 
-    def __init__(self, changes: Iterable[DefinedBatch], relation_id: int | None) -> None:
+    def __init__(self, changes: Iterable[DefinedBatch], relation_id: int | None, *, is_merged: bool) -> None:
         self.clears_table = False
         self.has_all_values = self.only_adds = True
-        self._are_compared = True  # a MERGE does not compare lists
+        self._are_compared = is_merged  # a MERGE does not compare lists
         self.relation_id = relation_id
         found: dict[Keys, list[pa.Table]] = {}
         for definition, batch in changes:
