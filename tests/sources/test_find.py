@@ -105,6 +105,14 @@ def test_files_come_in_the_natural_order_of_their_names(folder: Path, given: str
     assert [Path(source.name).name for source in find_sources(messages, FORMAT)] == names
 
 
+@pytest.mark.parametrize("names", [("part.bin", "part2.bin", "part10.bin"), ("day/1.bin", "day2/1.bin", "day10/1.bin")])
+def test_a_name_without_a_number_comes_first(names: tuple[str, ...], tmp_path: Path) -> None:
+    for name, message in zip(names, MESSAGES, strict=False):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(message)
+    assert read(str(tmp_path / "**" / "*.bin")) == MESSAGES[: len(names)]
+
+
 def test_a_list_of_paths_keeps_its_order(folder: Path) -> None:
     assert read([folder / "part-10.parquet", folder / "part-2.parquet"]) == [MESSAGES[2], *MESSAGES[:2]]
 

@@ -101,6 +101,9 @@ def _expanded(text: str) -> list[Path]:
     return sorted(found, key=natural_order)
 
 
-def natural_order(path: Path) -> list[tuple[int, int, str]]:
-    """Returns a sort key in which numbers within names are compared as numbers."""
-    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(str(path))]
+def natural_order(path: Path) -> list[list[tuple[int, int, str]]]:
+    """Returns a sort key in which numbers within names are compared as numbers. `a` and `a.b` come before `a2.b`."""
+    return [
+        [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(name)]
+        for name in re.split(r"[./]", path.as_posix())
+    ]
