@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,17 @@ def test_a_repeated_write_keeps_the_rejects(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(wf.OptionError, match="is not a rejects file"):
         write_rejects(messages)
     assert pq.read_table(path).to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_a_pipe_is_not_replaced(make: Callable[[Path], object], tmp_path: Path) -> None:
+    """As root, /dev/null would have become a file."""
+    path = tmp_path / "rejects"
+    make(path)
+    with pytest.raises(wf.OptionError, match="is not a rejects file"):
+        capture_of(MESSAGES, mode="PERMISSIVE").write(tmp_path / "lake", rejects=path)
+    assert [*tmp_path.iterdir()] == [path]
+    assert not path.is_file()
 
 
 def test_modes_without_a_rejects_file(tmp_path: Path) -> None:

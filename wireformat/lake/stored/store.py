@@ -216,6 +216,10 @@ class Store:
         """Whether a file exists."""
         return self.size(path) is not None
 
+    def exists(self, path: str) -> bool:
+        """Whether a file, a folder or a device has this path."""
+        return bool(self._filesystem.get_file_info(self.path(path)).type != pafs.FileType.NotFound)
+
     def is_parquet(self, path: str) -> bool:
         """Whether a file exists that has the footer of a Parquet file."""
         try:
