@@ -19,7 +19,7 @@ from wireformat.options.table_names import written
 from ..golden_cases import CASES, Case, find_case
 from ..servers.captures import capture_names, read_capture, read_tables
 from ..servers.current_tables import keys_of, typed_rows
-from .reading import Table, names_of, read_all, values
+from .reading import Table, names_of, read_all, read_all_with_duckdb, values
 
 pytest.importorskip("deltalake", reason="the extra delta is not installed")
 
@@ -39,8 +39,16 @@ def check(capture: wf.Capture, folder: Path, format: str, wanted: dict[Table, li
     for name, there in found.items():
         assert values(there) == wanted[name], name
         assert len(there) == of_tables[name]["rows"]
+    check_duckdb(folder, found)
     assert wf.lake.position(folder).to_json() == capture.position.to_json()
     return len(of_tables)
+
+
+def check_duckdb(folder: Path, found: dict[Table, pa.Table]) -> None:
+    """DuckDB reads the same rows."""
+    for name, there in read_all_with_duckdb(folder).items():
+        wanted = found[name].select(there.column_names)
+        assert there.equals(wanted) or values(there) == values(wanted), name  # NaN does not equal itself
 
 
 def typed_tables(capture: wf.Capture) -> dict[Table, pa.Table]:
@@ -108,6 +116,7 @@ def test_current_rows_of_servers(name: str, format: str, tmp_path: Path) -> None
     found = read_all(tmp_path)
     for table, rows in found.items():
         assert values(rows) == values(current[table]), table
+    check_duckdb(tmp_path, found)
     held = held_by_server(name)
     assert {table: len(found[table]) for table in held} == held
 
