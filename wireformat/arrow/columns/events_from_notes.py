@@ -233,7 +233,9 @@ _set_names, _set_values, _set_types = (getattr(TupleData, name).__set__ for name
 _FIELDS = ("lsn", "table_schema", "table_name", "new", "old", "xid", "old_kind", "relation_id", "binary")
 assert {*_FIELDS} == {field.name for field in fields(RowChange)}, "what `_maker` returns sets all fields"
 
-MakeRowChange: TypeAlias = "Callable[[RowChange, int | None, TupleData | None, TupleData | None, int | None], RowChange]"
+MakeRowChange: TypeAlias = (
+    "Callable[[RowChange, int | None, TupleData | None, TupleData | None, int | None], RowChange]"
+)
 
 
 def _maker(event: type[RowChange]) -> MakeRowChange:
