@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.arrow import commit_times
 from wireformat.arrow.commit_times import parse_times
-from wireformat.arrow.scan.kernels.pgoutput_values import write_time
+from wireformat.arrow.scan.binary_text.forms import TIMESTAMPTZ_FORM
+from wireformat.arrow.scan.binary_text.times import write_moment
 from wireformat.pgtypes.binary_times import date_text, timestamp_text, timestamp_zone_text
 from wireformat.times import (
     FIRST_MICROS,
@@ -200,7 +201,7 @@ def test_times_as_compiled_code_writes_them() -> None:
     assert texts == [*map(time_text, times)]
     for micros, text in zip(times[::97], texts[::97], strict=True):
         room = np.zeros(40, np.uint8)
-        assert room[: write_time(room, 0, micros)].tobytes().decode() == text
+        assert room[: write_moment(room, 0, micros - MICROS_OF_2000, TIMESTAMPTZ_FORM)].tobytes().decode() == text
         assert datetime.fromisoformat(padded(text)) == EPOCH + timedelta(microseconds=micros)
 
 

@@ -83,7 +83,8 @@ class RelationTable:
         if used_text + text > MOST_TEXT_OF_BATCH:
             return False
         if used_pairs + pairs > len(arrays.pairs):
-            larger = np.empty((larger_size(used_pairs + pairs), 2), np.int32)
+            own = larger_size(used_pairs + pairs - len(DICTIONARY))
+            larger = np.empty((len(DICTIONARY) + own, 2), np.int32)
             larger[:used_pairs] = arrays.pairs[:used_pairs]
             arrays = arrays._replace(pairs=larger)
         if used_text + text > len(arrays.text):
