@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from ..arrow.scan.message_batches import joined_arrays
+from ..arrow.scan.message_batches import joined_arrays, size_of
 from ..errors import OptionError
 from ..limits import MESSAGE_BATCH_BYTES
 from .columns import find_column, is_binary
@@ -35,7 +35,7 @@ class ArraySource:
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
         for array in joined_arrays(self._arrays()):
-            yield SourceMessages(self.name, array, array.nbytes)
+            yield SourceMessages(self.name, array, size_of(array))
 
 
 class IterableSource:
@@ -100,7 +100,7 @@ def _array(data: pa.Array | pa.ChunkedArray, column: str | None) -> ArraySource:
     if column is not None:
         raise OptionError(f"option column: an array has no columns, got {column!r}")
     chunks = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
-    return ArraySource("the array", data.nbytes, lambda: chunks)
+    return ArraySource("the array", size_of(data), lambda: chunks)
 
 
 def _dataset(data: ds.Dataset, column: str | None) -> ArraySource:

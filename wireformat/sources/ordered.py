@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from ..arrow.scan.message_batches import size_of
 from ..errors import BadRows, OptionError
 from ..limits import MESSAGE_BATCH_BYTES
 from ..options.checks import once
@@ -43,10 +44,10 @@ class OrderedSource:
         rows = pa.concat_tables([table.read([*self._order_by, self._column]) for table in self._tables])
         if not _is_sorted(rows.select(self._order_by)):
             rows = rows.sort_by([(name, "ascending") for name in self._order_by])
-        step = max(1, MESSAGE_BATCH_BYTES * rows.num_rows // max(rows.nbytes, 1))
+        step = max(1, MESSAGE_BATCH_BYTES * rows.num_rows // max(size_of(rows), 1))
         for begin in range(0, rows.num_rows, step):
             for array in rows[self._column].slice(begin, step).chunks:
-                yield SourceMessages(self.name, array, array.nbytes)
+                yield SourceMessages(self.name, array, size_of(array))
 
 
 class _OrderedInput:

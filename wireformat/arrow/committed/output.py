@@ -189,6 +189,6 @@ class CommittedOutput:
         for transaction in np.intersect1d(transactions, [*self._undone]).tolist():
             own = slice(*np.searchsorted(transactions, [transaction, transaction + 1]))
             at = indices[own]
-            undone = np.array([*self._undone[transaction]], np.uint64)
-            is_undone[own] = rows.xids.valid[at] & np.isin(rows.xids.values[at].view(np.uint64), undone)
+            undone = np.array([*self._undone[transaction]], np.uint64).view(np.int64)  # as notes have them
+            is_undone[own] = rows.xids.valid[at] & np.isin(rows.xids.values[at].view(np.int64), undone)
         return is_undone

@@ -100,15 +100,24 @@ def joined_arrays(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
     small: list[pa.Array] = []
     size = count = 0
     for array in arrays:
-        is_full = size + array.nbytes > JOINED_BYTES or count + len(array) > JOINED_MESSAGES
+        array_bytes = size_of(array)
+        is_full = size + array_bytes > JOINED_BYTES or count + len(array) > JOINED_MESSAGES
         if small and (is_full or array.type != small[0].type):
             yield _concatenated(small)
             small, size, count = [], 0, 0
         small.append(array)
-        size += array.nbytes
+        size += array_bytes
         count += len(array)
     if small:
         yield _concatenated(small)
+
+
+def size_of(data: pa.Array | pa.ChunkedArray | pa.Table) -> int:
+    """Returns the size in bytes; of views, where pyarrow does not tell it, that of the buffers that they share."""
+    try:
+        return int(data.nbytes)
+    except pa.ArrowTypeError:
+        return int(data.get_total_buffer_size())
 
 
 def _concatenated(arrays: list[pa.Array]) -> pa.Array:
