@@ -105,3 +105,14 @@ def test_another_lake_in_its_place(tmp_path: Path, opened: Counter[str]) -> None
         assert held(tmp_path / "lake") == held(tmp_path / "whole")
         shutil.rmtree(tmp_path / "whole")
         shutil.rmtree(tmp_path / "lake")
+
+
+@pytest.mark.parametrize("state", OPTIONS)
+def test_a_table_that_is_gone(tmp_path: Path, opened: Counter[str], state: str) -> None:
+    """Only the later rows would be in a new one, and nothing would say so."""
+    write(tmp_path, PARTS[0], state)
+    shutil.rmtree(tmp_path / TABLE)
+    before = wf.lake.position(tmp_path)
+    with pytest.raises(wf.LakeError, match=f"{TABLE}.*got none: put it back"):
+        write(tmp_path, PARTS[0] + PARTS[1], state)
+    assert wf.lake.position(tmp_path) == before

@@ -88,6 +88,7 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
                 folder.evolve(table.schema)
                 waiting.remove(table)  # from now on the log may name its files
                 folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
+                there.is_made = True
                 folder.flush()
         lake.commit(position)
         if lake.format != "delta" and not lake.store.moves:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from ..errors import LakeError
 from ..options.table_names import written
 from .delta.folder import DeltaFolder
 from .parquet import ParquetFile, WrittenFile
@@ -47,7 +48,8 @@ class TableFolder:
     None in a Parquet lake. `written` are the files that have ended. `may_be_logged` is whether the log of the Delta
     table may name them: they then stay if the write fails.
 
-    Raises OptionError for a column that cannot be stored, and BadRows for a type that the Delta table cannot take.
+    Raises OptionError for a column that cannot be stored, BadRows for a type that the Delta table cannot take, and
+    LakeError if the Delta table that earlier writes have made is gone.
     """
 
     def __init__(self, lake: LakeFiles, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
@@ -67,6 +69,11 @@ class TableFolder:
         stored = None if partition is None else self.table.columns.get(partition, partition)
         self._partitions = Partitions(name, partition, stored, is_delta=is_delta, is_local=store.is_local)
         self.delta = DeltaFolder(store, self.table.folder, name, self._partitions.names) if is_delta else None
+        if self.delta is not None and self.delta.table is None and self.table.is_made:
+            raise LakeError(
+                f"expected the Delta table of {written(name)} in {store.path(self.table.folder)}, as earlier writes "
+                "have left it, got none: put it back, or write the whole stream to a new lake"
+            )
         other_types = {} if self.delta is None else self._types_of_delta(self.delta, typed, columns)
         self.stored = StoredSchema(typed, self.table, other_types)
         self.written: list[WrittenFile] = []
@@ -146,6 +153,7 @@ class TableFolder:
     def publish(self) -> None:
         """Gives the files of a Parquet lake their names, and adds the table and its files to the manifest."""
         self._lake.manifest.tables[self.name] = self.table
+        self.table.is_made |= self.delta is not None and (self.delta.table is not None or bool(self.written))
         if self.delta is None:
             self._may_be_published = True
             publish_files(self._lake.store, self.table, self.written)

@@ -55,6 +55,7 @@ class StoredTable:
     versions  the versions of its columns; empty if an earlier release has written it
     current   the index of the version of its last row
     files     its files in a Parquet lake, without those in earlier lists
+    is_made   whether its Delta table exists
     """
 
     folder: str
@@ -63,6 +64,7 @@ class StoredTable:
     versions: list[StoredVersion] = field(default_factory=list)
     current: int = 0
     files: list[File] = field(default_factory=list)
+    is_made: bool = False
 
 
 @dataclass
@@ -117,6 +119,7 @@ class Manifest:
                     "versions": [version._asdict() for version in table.versions],
                     "current": table.current,
                     "files": [file._asdict() for file in table.files],
+                    "is_made": table.is_made,
                 }
                 for (schema, name), table in self.tables.items()
             ],
@@ -146,6 +149,7 @@ class Manifest:
                 [StoredVersion(**version) for version in table.get("versions", ())],
                 int(table.get("current", 0)),
                 [File(**file) for file in table["files"]],
+                bool(table.get("is_made")),
             )
             for table in fields["tables"]
         }
