@@ -366,7 +366,7 @@ def test_what_a_message_says_becomes_an_event_when_it_is_asked_for(as_bytes: boo
     assert isinstance(event, wf.Relation)
     described = OLD if as_bytes else message_of(event)
     relations = Relations()
-    relations.describe([(OID, described)], partial(read_message, encoding="utf-8", errors="strict"))
+    relations.describe([(OID, described)], partial(read_message, encoding="utf-8", errors="strict"), None)
     assert relations.find(OID) == event
     assert relations.find(OID) is relations.find(OID)
     assert relations.scopes == {None: {OID: event}}

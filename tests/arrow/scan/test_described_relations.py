@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
-from wireformat.arrow.scan.kernels import relation_table
+from wireformat.arrow.scan.kernels import pgoutput_relations, relation_table
 from wireformat.arrow.scan.kernels.pgoutput_relations import PROBES, SLOTS
 
 from ... import handmade_pgoutput as hand
 from ...engines import agree
+from ...handmade import u32, u64
 from .small_limits import shrink
 
 TABLES = range(3)
@@ -27,6 +28,39 @@ ROWS = [
     for cell in (hand.text(b"1"), hand.binary(bytes(4)), hand.text(b"\xff"))
 ]
 BLOCKS = [hand.start(8), hand.STOP, hand.stream_commit(8), hand.stream_abort(8, 8)]
+PREPARED = u64(5) + u64(6) + hand.TIME + u32(8)
+PARALLEL = u64(9) + hand.TIME
+FAR = u64((1 << 63) - 1)
+ENDS = [
+    *BLOCKS,
+    *(hand.start(9), hand.stream_commit(9), hand.stream_abort(9, 9), hand.stream_abort(8, 9)),
+    *(hand.stream_abort(8, 8) + PARALLEL, hand.stream_abort(8, 9) + PARALLEL),
+    *(b"p\0" + PREPARED + name + b"\0" for name in (b"", b"gid", "é".encode())),
+    *(hand.OTHERS["begin"][0], hand.OTHERS["begin prepare"][0], hand.OTHERS["commit"][0], hand.keepalive(5, 0, 0)),
+    *(hand.ROWS["message"][0], hand.ROWS["message that is no text"][0]),
+    *(hand.streamed(hand.ROWS["message"][0]), hand.ROWS["type"][0], b"T" + u32(2) + b"\3" + 2 * u32(70_000)),
+    b"T" + u32(8) + u32(2) + b"\3" + u32(70_000) + u32(70_001),
+]
+"""What opens and ends blocks and their transactions, and what else may be between them."""
+
+ODD = [
+    *(message[:-1] for message in ENDS),
+    *(message + b"x" for message in ENDS),
+    *(
+        hand.start(8)[:-1] + b"\2",
+        b"p\0" + PREPARED + b"\xff\0",
+        b"p\0" + PREPARED + b"a\0b\0",
+        b"p\1" + PREPARED + b"a\0",
+    ),
+    *(hand.stream_commit(8)[:5] + b"\1" + hand.stream_commit(8)[6:], hand.stream_commit(8)[:-8] + FAR),
+    *(hand.stream_abort(8, 8) + u64(9) + FAR, b"p\0" + u64(5) + u64(6) + FAR + u32(8) + b"a\0"),
+    *(
+        hand.envelope(hand.start(8), 79),
+        hand.envelope(hand.STOP, 80),
+        hand.envelope(hand.stream_abort(8, 8) + PARALLEL, 81),
+    ),
+]
+"""The same with something odd; and those with an LSN of their own."""
 OTHERS = [VARIANTS[0][:-1], VARIANTS[0] + b"x", b"R", hand.envelope(VARIANTS[1], 77), hand.envelope(ROWS[0], 78)]
 STREAMED = [hand.streamed(message) for message in (*VARIANTS, *ROWS)]
 
@@ -48,6 +82,36 @@ def test_any_order(
     shrink(monkeypatch, MESSAGE_BATCH_BYTES=400)
     monkeypatch.setattr(relation_table, "MOST_TEXT", most_text)
     agree(messages, format="pgoutput", mode="PERMISSIVE", tables=tables, kinds=kinds)
+
+
+@pytest.mark.parametrize("slots", [1, 1 << 8])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), odd=st.sampled_from([[], ODD]), encoding=st.sampled_from(["utf-8", "latin-1"]))
+def test_blocks_in_any_order(
+    monkeypatch: pytest.MonkeyPatch, slots: int, data: st.DataObject, odd: list[bytes], encoding: str
+) -> None:
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=400)
+    monkeypatch.setattr(pgoutput_relations, "SLOTS", slots)
+    usual = [*VARIANTS, *ROWS, *STREAMED, *STREAMED, *ENDS, *BLOCKS, *BLOCKS]
+    messages = data.draw(st.lists(st.sampled_from([*usual, *odd]), max_size=60))
+    agree(messages, format="pgoutput", mode="PERMISSIVE", encoding=encoding)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_well_formed_blocks(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=data.draw(st.sampled_from([1, 400, 4000])))
+    messages = [*VARIANTS[:2], VARIANTS[3]]
+    for xid, inside, stop in data.draw(
+        st.lists(
+            st.tuples(st.sampled_from([8, 9]), st.lists(st.sampled_from(STREAMED)), st.integers(0, 7)), max_size=12
+        )
+    ):
+        messages += [hand.start(xid), *inside, hand.STOP, *ROWS[:3]]
+        whole, part = hand.stream_abort(xid, xid), hand.stream_abort(xid, 7)
+        messages += [[], [hand.stream_commit(xid)], [whole], [part + PARALLEL], [part], [], [], []][stop]
+        messages += ROWS[::4]
+    agree(messages, format="pgoutput", mode="PERMISSIVE")
 
 
 def test_the_declaration_reads_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

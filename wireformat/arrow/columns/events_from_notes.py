@@ -102,7 +102,8 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "time": int,
     "size": int,
     "relid": int,
-    **dict.fromkeys(("reply", "transactional", "restart_identity", "cascade"), "true".__eq__),
+    "subxid": int,
+    **dict.fromkeys(("reply", "transactional", "restart_identity", "cascade", "first_segment"), "true".__eq__),
     **dict.fromkeys(LISTS, read_list),
 }
 """How events hold what `detail` says, where that is not a text."""

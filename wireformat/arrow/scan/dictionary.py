@@ -19,7 +19,9 @@ CONTENT_KEY, PREFIX_KEY, SIZE_KEY, TRANSACTIONAL_KEY, BINARY_KEY = (
     DETAIL_KEYS.index(key) for key in ("content", "prefix", "size", "transactional", "binary")
 )
 SQL_KEY, RELID_KEY, CMDTYPE_KEY, OWNER_KEY = (DETAIL_KEYS.index(key) for key in ("sql", "relid", "cmdtype", "owner"))
-GID_KEY, PREPARE_TIME_KEY = (DETAIL_KEYS.index(key) for key in ("gid", "prepare_time"))
+GID_KEY, PREPARE_TIME_KEY, FIRST_SEGMENT_KEY, SUBXID_KEY = (
+    DETAIL_KEYS.index(key) for key in ("gid", "prepare_time", "first_segment", "subxid")
+)
 RESTART_IDENTITY_KEY, CASCADE_KEY, TYPE_OIDS_KEY = (
     DETAIL_KEYS.index(key) for key in ("restart_identity", "cascade", "type_oids")
 )

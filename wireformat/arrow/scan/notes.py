@@ -33,6 +33,9 @@ PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND, TYPE_KIND, ORIGIN_KI
     KINDS.index(name)
     for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION", "TYPE", "ORIGIN", "TRUNCATE", "DDL")
 )
+STREAM_START, STREAM_STOP, STREAM_ABORT, STREAM_COMMIT, STREAM_PREPARE = (
+    KINDS.index(f"STREAM_{name}") for name in ("START", "STOP", "ABORT", "COMMIT", "PREPARE")
+)
 """Kinds as a scan notes them: indexes in KINDS."""
 
 # Fields of a row: numbers of the table, whether they are there, pairs, ends of maps.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...events import (
@@ -192,16 +192,33 @@ class Relations:
         elif isinstance(event, (*OUTSIDE, Outside)) or (isinstance(event, Message) and event.xid is None):
             self._end_block()
             if isinstance(event, (StreamCommit, StreamPrepare)) and event.xid is not None:
-                self._newest.add(self._known(event.xid).by_number)
-                del self._streamed[event.xid]
+                self.end(event.xid, True)
             elif isinstance(event, StreamAbort) and event.xid is not None and aborts_whole(event.xid, event.subxid):
-                self._streamed.pop(event.xid, None)
+                self.end(event.xid, False)
 
-    def describe(self, found: Iterable[tuple[int, RelationMessage | bytes]], read: ReadMessage) -> None:
-        """Learns relations, which are not asked for by their names; `read` reads those that are bytes."""
-        known = self._known(self.block)
+    def end(self, xid: int, is_kept: bool) -> None:
+        """Ends a streamed transaction: what was described in its blocks is meant everywhere, or is dropped."""
+        own = self._streamed.pop(xid, None)
+        if own is not None and is_kept:
+            self._newest.add(own.by_number)
+            if own.read is not no_bytes:
+                self._newest.read = own.read
+
+    def describe(
+        self, found: Iterable[tuple[int, RelationMessage | bytes]], read: ReadMessage, block: int | None
+    ) -> None:
+        """Learns relations of a block, or None, which are not asked for by their names; `read` reads those that are
+        bytes."""
+        known = self._known(block)
         known.read = read
         known.by_number.update(found)
+
+    def described_in_blocks(self) -> Iterator[tuple[int, int, DescribedAs | None]]:
+        """Yields the relations of streamed transactions that are open, each after its transaction's xid and its own
+        number; None for a lost one."""
+        for xid, known in self._streamed.items():
+            for relation_id, relation in known.by_number.items():
+                yield xid, relation_id, relation
 
     def _known_of(self, relation_id: int) -> _Known:
         """Those among which the next message means the relation of this number."""

@@ -84,7 +84,7 @@ from ..relations.entries import (
 from ..row_notes import note_detail, note_lsn
 from ..tokens import FULL_ROW, KEY_ROW
 from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, RELATION_CODES, truncated_tables
-from .pgoutput_values import binary_value, note_time
+from .pgoutput_values import binary_value, note_time, note_xid
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
 """What `detail` says of an old image."""
@@ -182,8 +182,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     if dictionary[relation + COLUMNS, 1] == UNWANTED:
         return STEPPED_OVER
     if relation_code & 1:
-        rows[XID, row] = read_32(buffer, at)
-        rows[PRESENT, row] |= 1 << XID
+        note_xid(arrays, at, row)
         at += 4
     at += 4
     rows[RELATION, row] = relation
@@ -216,12 +215,14 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
 
 
 @inner
-def described_relation(arrays: ScanArrays, row: Int, relation_code: Int) -> Int:
+def described_relation(arrays: ScanArrays, at: Int, row: Int, relation_code: Int) -> Int:
     """RELATION: all that it says is in the dictionary. Returns the row's status."""
     rows, dictionary = arrays.rows, arrays.dictionary
     relation = relation_code >> 1
-    if relation == 0 or relation_code & 1:  # it is not known, or in a streamed block
+    if relation == 0:  # it is not known
         return DECLINED
+    if relation_code & 1:
+        note_xid(arrays, at, row)
     for field in range(2):
         rows[TABLE_SCHEMA + field, row] = dictionary[relation + SCHEMA, field]
         rows[TABLE_NAME + field, row] = dictionary[relation + TABLE, field]
@@ -283,7 +284,7 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             return DECLINED
         return transaction(arrays, at + 1, stop, row)
     if kind == RELATION_KIND:
-        return described_relation(arrays, row, relation_code)
+        return described_relation(arrays, at + 1, row, relation_code)
     return row_change(arrays, at + 1, stop, row, relation_code)
 
 

@@ -1,5 +1,5 @@
-"""The walk over pgoutput's rare messages: of prepared transactions, logical messages, origins, types, keepalives, and
-TRUNCATE.
+"""The walk over pgoutput's rare messages: of prepared and streamed transactions, logical messages, origins, types,
+keepalives, and TRUNCATE.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. In the functions for one kind, `at` is the byte
 after the kind, and `stop` the end of the record.
@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....formats.pgoutput.messages import ASIDE_BYTES, FIRST_NORMAL_XID, KEEPALIVE
+from ....formats.pgoutput.messages import KEEPALIVE
 from ....times import MICROS_OF_2000
-from ...arrays import Array, Int
+from ...arrays import Int
 from ...ascii import CLOSE_BRACKET, OPEN_BRACKET
 from ...jit.compiler import inner
 from ..dictionary import (
     CASCADE_KEY,
     COMMIT_TIME_KEY,
     END_LSN_KEY,
+    FIRST_SEGMENT_KEY,
     GID_KEY,
     ORIGIN,
     PREPARE_TIME_KEY,
     RELATION_ID_KEY,
     REPLY_KEY,
     RESTART_IDENTITY_KEY,
+    SUBXID_KEY,
     TYPE_OIDS_KEY,
     WAL_END_KEY,
 )
@@ -44,6 +46,11 @@ from ..notes import (
     PRESENT,
     RELATION,
     ROLLBACK_PREPARED,
+    STREAM_ABORT,
+    STREAM_COMMIT,
+    STREAM_PREPARE,
+    STREAM_START,
+    STREAM_STOP,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -57,14 +64,19 @@ from ..rare_records import begin_extra_row, make_rare_walk
 from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
 from .pgoutput_relations import (
+    ABORT_BYTES,
     IS_OPENGAUSS,
+    PARALLEL_ABORT_BYTES,
     RARE_TAGS,
     RELATION_CODES,
+    START_BYTES,
+    STREAM_COMMIT_BYTES,
     TRUNCATE_HEAD,
+    is_aside,
     is_in_block,
     truncated_tables,
 )
-from .pgoutput_values import note_time
+from .pgoutput_values import note_time, note_xid
 
 KIND_OF_BYTE = np.zeros(256, np.int64)
 for _byte, _kind in zip(
@@ -72,6 +84,7 @@ for _byte, _kind in zip(
     (
         *(HEARTBEAT, MESSAGE_KIND, BEGIN, PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED),
         *(ORIGIN_KIND, TYPE_KIND, TRUNCATE),
+        *(STREAM_START, STREAM_STOP, STREAM_COMMIT, STREAM_ABORT, STREAM_PREPARE),
     ),
     strict=True,
 ):
@@ -92,8 +105,8 @@ LAST_TIME_OF_KEEPALIVE = (1 << 63) - 1 - MICROS_OF_2000
 
 @inner
 def read_prepared(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_flags: bool) -> Int:
-    """BEGIN of a prepared transaction, PREPARE, COMMIT PREPARED and ROLLBACK PREPARED, from the byte after the kind to
-    the end; returns the row's status."""
+    """BEGIN of a prepared transaction, PREPARE, STREAM PREPARE, COMMIT PREPARED and ROLLBACK PREPARED, from the byte
+    after the kind to the end; returns the row's status."""
     buffer, rows = arrays.buffer, arrays.rows
     kind = rows[KIND, row]
     is_commit, is_rollback = kind == COMMIT_PREPARED, kind == ROLLBACK_PREPARED
@@ -155,13 +168,6 @@ def read_keepalive(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     note_heartbeat_time(arrays, row, micros + MICROS_OF_2000)
     note_flag(arrays, row, REPLY_KEY, buffer[at + KEEPALIVE_REPLY] == 1)
     return GOOD
-
-
-@inner
-def note_xid(arrays: ScanArrays, at: Int, row: Int) -> None:
-    """Notes the transaction id of a message in a streamed block."""
-    arrays.rows[XID, row] = read_32(arrays.buffer, at)
-    arrays.rows[PRESENT, row] |= 1 << XID
 
 
 @inner
@@ -239,11 +245,34 @@ def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int, code: Int) -
 
 
 @inner
-def is_aside(buffer: Array, at: Int, stop: Int) -> bool:
-    """Whether the message is a Message outside of blocks; see `is_aside` of the declaration."""
-    if stop - at < ASIDE_BYTES or buffer[at + 1] != 0:
-        return False
-    return buffer[at + 5] > 1 or read_32(buffer, at + 1) < FIRST_NORMAL_XID
+def read_streamed(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """STREAM START, STREAM STOP, STREAM COMMIT and STREAM ABORT, from the byte after the kind to the end; returns the
+    row's status."""
+    buffer, rows = arrays.buffer, arrays.rows
+    kind, size = rows[KIND, row], stop - at + 1
+    if kind == STREAM_STOP:
+        return GOOD if size == 1 else DECLINED
+    if kind == STREAM_START:
+        if size != START_BYTES or buffer[at + 4] > 1:
+            return DECLINED
+        note_flag(arrays, row, FIRST_SEGMENT_KEY, buffer[at + 4] == 1)
+    elif kind == STREAM_COMMIT:
+        if size != STREAM_COMMIT_BYTES or buffer[at + 4] != 0 or not note_time(arrays, row, COMMIT_TIME_KEY, at + 21):
+            return DECLINED
+        rows[COMMIT_LSN, row] = read_64(buffer, at + 5)
+        rows[PRESENT, row] |= 1 << COMMIT_LSN
+        note_lsn(arrays, row, END_LSN_KEY, at + 13)
+    else:
+        if size == PARALLEL_ABORT_BYTES:
+            if not note_time(arrays, row, COMMIT_TIME_KEY, at + 16):
+                return DECLINED
+            rows[LSN, row] = read_64(buffer, at + 8)
+            rows[PRESENT, row] |= 1 << LSN
+        elif size != ABORT_BYTES:
+            return DECLINED
+        note_number(arrays, row, SUBXID_KEY, read_32(buffer, at + 4), False)
+    note_xid(arrays, at, row)
+    return GOOD
 
 
 @inner
@@ -263,10 +292,14 @@ def read_rare(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         return read_type(arrays, at + 1, stop, row, has_xid)
     if kind == TRUNCATE:
         return read_truncate(arrays, at + 1, stop, row, code)
-    if settings[IS_OPENGAUSS] == 1 or (has_xid and (kind != MESSAGE_KIND or is_aside(buffer, at, stop))):
-        return DECLINED  # of a block, the declaration's reader must see that it ends
+    if settings[IS_OPENGAUSS] == 1:
+        return DECLINED
+    if has_xid and kind != STREAM_STOP and (kind != MESSAGE_KIND or is_aside(buffer, at, stop)):
+        return DECLINED  # the declaration's reader must see that the block ends
     if kind == MESSAGE_KIND:
         return read_message(arrays, at + 1, stop, row, has_xid)
+    if STREAM_START <= kind <= STREAM_COMMIT:
+        return read_streamed(arrays, at + 1, stop, row)
     return read_prepared(arrays, at + 1, stop, row, kind != BEGIN)
 
 

@@ -1,7 +1,7 @@
 """What the scan of pgoutput must know of each message beforehand: its relation, and whether it has a transaction id.
 
-A compiled walk finds the relations of rows, and reads Relation messages. It stops at those with something odd, and at
-messages that open or close a streamed block, which Python reads.
+A compiled walk finds the relations of rows, and reads Relation messages, and those that open or close a streamed block.
+It stops at those with something odd, which Python reads.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from ....errors import DecodeError
 from ....formats.base import Format
 from ....formats.pgoutput.messages import (
     ASIDE_BYTES,
+    FIRST_NORMAL_XID,
     LEAST_ROW_BYTES,
-    MESSAGE_TAG,
     RECORDS,
     RELATION_TAG,
+    STREAM_COMMIT,
+    STREAM_START,
     TRUNCATE_TAG,
-    is_aside,
 )
 from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, try_message
-from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, ReadMessage, role_of
+from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING, OPENS, TELLS, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ...arrays import Array, Int
@@ -34,14 +35,15 @@ from ...jit.same_bytes import same_bytes
 from ..joined_texts import can_join
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, UTF8, ScanInput
-from ..primitives import read_32, read_64
+from ..primitives import is_ascii_anywhere, read_32, read_64, zero_at
 from ..registry import FindInput
-from ..relations.described import Described
+from ..relations.described import DROPPED, KEPT, OUTSIDE, Described
 from ..relations.entries import CELLS
 from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, put, rewrite, write_relation
+from .pgoutput_values import FIRST_TIME, LAST_TIME
 from .relation_table import RelationTable, larger_size
 
-RARE_TAGS = b"kMbPKrOYT"
+RARE_TAGS = b"kMbPKrOYTSEcAp"
 """Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
 
 IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
@@ -51,8 +53,15 @@ The code of a row, or of a Relation message, is 2 times its relation's entry in 
 plus 1 in a streamed block. That of a Truncate message of one table is the same. If it has more, its code is the
 complement of such a number, with the index of the first of their entries among the codes, which follow those of the
 messages; it has as many tables as it says. The code of other
-messages is 1 if a block is open before them: the declaration must see it if they end the block. So is that of a
-Relation message in a block, which the declaration reads."""
+messages is 1 if a block is open before them: the declaration must see it if they cannot be in one. So is that of a
+message that Python has read."""
+
+STOP_TAG, ABORT_TAG, PREPARE_TAG = b"EAp"
+START_BYTES, STREAM_COMMIT_BYTES = 1 + STREAM_START.sizeof(), 1 + STREAM_COMMIT.sizeof()
+ABORT_BYTES, PARALLEL_ABORT_BYTES = 1 + 8, 1 + 24
+LEAST_PREPARE_BYTES = 1 + 30
+"""Messages of streamed transactions with their kinds. An abort may have an LSN and a time; a prepared one has a gid,
+which ends with a zero byte."""
 
 TRUNCATE_HEAD = 5
 """A Truncate message has the number of its tables, and flags, before the numbers of their relations."""
@@ -66,14 +75,17 @@ for _dialect, _records in RECORDS.items():
     for _tag, (_kind, _) in _records.items():
         _ROLES[_dialect][_tag] = role_of(_kind)
 
-MESSAGE_TAG_BYTE, RELATION_TAG_BYTE, ENVELOPE_TAG = (bytes([tag]) for tag in (MESSAGE_TAG, RELATION_TAG, ENVELOPE))
+RELATION_TAG_BYTE, ENVELOPE_TAG = bytes([RELATION_TAG]), bytes([ENVELOPE])
 
 SLOTS, PROBES = 1 << 8, 16
 """How many slots there are at first, a power of two, for relations by their number and for Relation messages by their
 bytes; and how many slots are tried. What has no slot is found by Python."""
 
 KEY, ENTRY = range(2)
-"""Fields of a slot of a relation: its number, whether a block is open, and the generation; its dictionary entry."""
+"""Fields of a slot of a relation: the generation and its number; its dictionary entry."""
+
+OWN_XID, OWN_NUMBER, OWN_ENTRY, OWN_FIELDS = range(4)
+"""Fields of a relation that is described in blocks: of which transaction, its number, and its dictionary entry."""
 
 START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
 """Fields of a slot of a Relation message: its bytes among those that are kept, their hash, the entry of the relation in
@@ -113,6 +125,14 @@ def is_in_block(code: Int) -> Int:
 def truncated_tables(buffer: Array, at: Int, code: Int) -> Int:
     """How many tables a Truncate message has, if it has a relation; `at` is the byte after its kind."""
     return np.int64(1) if code >= 0 else read_32(buffer, at + 4 * is_in_block(code))
+
+
+@inner
+def is_aside(buffer: Array, at: Int, stop: Int) -> bool:
+    """Whether the message is a Message outside of blocks; see `is_aside` of the declaration."""
+    if stop - at < ASIDE_BYTES or buffer[at + 1] != 0:
+        return False
+    return buffer[at + 5] > 1 or read_32(buffer, at + 1) < FIRST_NORMAL_XID
 
 
 @inner
@@ -201,8 +221,11 @@ class _Walk:
         self._known, self._options, self._utf8 = known, options, utf8
         self._rewrites, self._texts = not utf8 and can_join(options), (options.encoding, options.encoding_errors)
         self._roles = _ROLES[options.dialect]
-        self._cache = np.zeros((SLOTS, 2), np.int64)
-        self._generation, self._known_generation = 1, known.generation
+        self._cache = np.zeros((2, SLOTS, 2), np.int64)
+        self._own = np.zeros((SLOTS, OWN_FIELDS), np.int64)
+        self._state = np.zeros(STATE_FIELDS, np.int64)
+        self._generation, self._known_generation = 0, known.generation
+        self._take_blocks()
 
     def find(self, message_batch: MessageBatch) -> tuple[Array, Described]:
         """Returns the relation codes of the messages of the next batch, and the relations that they describe."""
@@ -210,30 +233,30 @@ class _Walk:
         known.forget_much()
         if known.generation != self._known_generation:
             self._known_generation = known.generation
-            self._generation += 1
+            self._take_blocks()
         count = len(message_batch.starts)
         # A table of a Truncate message takes four bytes of it. Memory that is not used costs nothing.
         most_tables = int((message_batch.stops - message_batch.starts).sum()) // 4
-        codes, described = np.empty(count + most_tables, np.int64), np.empty((5, count), np.int64)
-        state = np.zeros(STATE_FIELDS, np.int64)
-        state[CODES] = count
+        codes, described = np.empty(count + most_tables, np.int64), np.empty((6, count), np.int64)
+        blocks = np.empty((2, count), np.int64)
+        state = self._state
+        state[[DESCRIBED, TABLES, BLOCKS]], state[CODES] = 0, count
         message = learned = 0
         found, rewritten = NONE_FOUND, np.empty(0, np.uint8)
         while True:
             begin = message
-            in_block = int(relations.block is not None)
             state[USED], state[RELATIONS], state[ROOM] = known.used, len(known.table.relations), 0
             first_described = int(state[DESCRIBED])
-            if len(self._cache) < len(known.slots):  # there are many relations
-                larger, filled = np.zeros((len(known.slots), 2), np.int64), self._cache[self._cache[:, KEY] != 0]
-                larger[filled[:, KEY] & len(larger) - 1] = filled
-                self._cache = larger
+            slots = len(known.slots)
+            if self._cache.shape[1] < slots:  # there are many relations
+                larger, filled = np.zeros((2, slots, 2), np.int64), self._cache[0, self._cache[0, :, KEY] != 0]
+                larger[0, filled[:, KEY] & slots - 1] = filled
+                self._cache, state[UNSURE] = larger, 1
             message = _follow(
                 message_batch.buffer,
                 message_batch.starts,
                 message_batch.stops,
                 message,
-                in_block,
                 self._roles,
                 self._generation,
                 found,
@@ -243,6 +266,8 @@ class _Walk:
                 known.slots,
                 codes,
                 described,
+                blocks,
+                self._own,
                 state,
                 known.table.arrays,
                 self._utf8,
@@ -253,19 +278,24 @@ class _Walk:
                 self._take_written(codes, described[:, first_described : state[DESCRIBED]])
             data = message_batch.message(message) if message < count else b""
             record = data[ENVELOPE_BYTES if data[:1] == ENVELOPE_TAG else 0 :]
+            in_block = int(state[OPEN_BLOCK] != OUTSIDE)
+            if state[OWN] == len(self._own):
+                self._own = np.concatenate([self._own, np.zeros_like(self._own)])
             if state[ROOM] and known.make_room_to_write(len(record) if self._utf8 else MOST_GROWTH * len(record)):
                 continue
-            if record[:1] == RELATION_TAG_BYTE and not in_block:
-                if self._rewrites and not len(found):
+            if record[:1] == RELATION_TAG_BYTE:
+                if self._rewrites and not in_block and not len(found):
                     found, rewritten = self._rewrite(message_batch, message)
                     continue
-                relation = try_message(record, HEAD_BYTES, *self._texts) if len(record) <= MOST_KEPT else None
+                head = HEAD_BYTES + 4 * in_block
+                relation = try_message(record, head, *self._texts) if len(record) <= MOST_KEPT else None
                 if relation is not None:
                     entry = known.table.entry(relation)
                     known.make_room(len(record))
                     found = _with_found(found, entry, len(known.table.relations) - 1)
                     continue
-            listed = Described(described[:3, : state[DESCRIBED]], known.table.relations, known.table.read)
+            facts, blocks_before = described[:4, : state[DESCRIBED]], blocks[:, : state[BLOCKS]]
+            listed = Described(facts, known.table.relations, known.table.read, blocks_before)
             learned = listed.learn(relations, learned, count)
             if message == count:
                 return codes[: state[CODES]], listed
@@ -274,26 +304,40 @@ class _Walk:
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
                 found = _with_found(found, entry, -1)
                 continue
-            codes[message] = in_block
+            codes[message] = 1
             message += 1
             found = found[1:]
-            head = record[:ASIDE_BYTES]
-            if head[:1] == MESSAGE_TAG_BYTE and not is_aside(head):
-                continue  # it has a transaction id, and says nothing
-            self._generation += 1
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in self._reader.frames(data):
                     self._reader.read(data, frame, self._options)
+            self._take_blocks()
+            blocks[:, state[BLOCKS]] = message - 1, state[OPEN_BLOCK]
+            state[BLOCKS] += 1
+
+    def _take_blocks(self) -> None:
+        """Begins anew with what the reader knows of relations and blocks."""
+        relations, state = self._relations, self._state
+        table = self._known.table
+        own = [(xid, number, table.entry(one)) for xid, number, one in relations.described_in_blocks()]
+        self._own = np.zeros((max(SLOTS, 2 * len(own)), OWN_FIELDS), np.int64)
+        self._own[: len(own)] = np.array(own, np.int64).reshape(-1, OWN_FIELDS)
+        self._generation += 1
+        state[OWN], state[OPEN_BLOCK], state[UNSURE] = (
+            len(own),
+            OUTSIDE if relations.block is None else relations.block,
+            1,
+        )
+        state[BLOCK_GENERATION] += 1
 
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.
 
-        described   int64[5, n], see `_follow`
+        described   int64[6, n], see `_follow`
         """
         known = self._known
         indexes, items = np.unique(described[1], return_index=True)
         new = described[:, items[np.searchsorted(indexes, len(known.table.relations)) :]]
-        offsets = pa.py_buffer(new[3:].T.ravel())  # every other text is what lies between two of them
+        offsets = pa.py_buffer(new[4:].T.ravel())  # every other text is what lies between two of them
         kept = pa.Array.from_buffers(pa.large_binary(), 2 * len(new[0]) - 1, [None, offsets, pa.py_buffer(known.text)])
         records = kept.to_numpy(zero_copy_only=False)[::2].tolist()
         known.table.add_written(records, (codes[new[0]] >> 1).tolist())
@@ -317,10 +361,93 @@ class _Walk:
         return found, rewritten
 
 
-USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM, STATE_FIELDS = range(7)
+USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM = range(6)
+OPEN_BLOCK, BLOCKS, BLOCK_GENERATION, OWN, UNSURE, STATE_FIELDS = range(6, 12)
 """Fields of the state of `_follow`: how many bytes of messages are kept, how many messages describe a relation, how
 many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them; how many
-relations there are, and whether there is no room for that of the next message."""
+relations there are, and whether there is no room for that of the next message.
+
+Then the xid of the block that is open, or OUTSIDE; how many messages open or close one; what the keys of relations in
+this block include; how many relations are described in blocks; and whether the cache may lack one of this block: Python
+then finds those that it does not have."""
+
+
+@inner
+def _slot(cache: Array, in_block: Int, generation: Int, number: Int) -> Int:
+    """The slot of a relation, or the one that it may take."""
+    slot = home = number & cache.shape[1] - 1
+    for _ in range(PROBES):
+        key = cache[in_block, slot, KEY]
+        if key == generation << 32 | number or key >> 32 != generation:
+            return slot
+        slot = slot + 1 & cache.shape[1] - 1
+    return home
+
+
+@inner
+def _entry(cache: Array, in_block: Int, generation: Int, number: Int) -> Int:
+    """The entry of a relation in the cache, or -1."""
+    slot = _slot(cache, in_block, generation, number)
+    return cache[in_block, slot, ENTRY] if cache[in_block, slot, KEY] == generation << 32 | number else np.int64(-1)
+
+
+@inner
+def _cache_entry(cache: Array, in_block: Int, generation: Int, number: Int, entry: Int) -> bool:
+    """Adds a relation to the cache; returns whether it takes the place of another one."""
+    slot, key = _slot(cache, in_block, generation, number), generation << 32 | number
+    before = cache[in_block, slot, KEY]
+    cache[in_block, slot, KEY], cache[in_block, slot, ENTRY] = key, entry
+    return before != key and before >> 32 == generation
+
+
+@inner
+def _enter_block(xid: Int, cache: Array, own: Array, state: Array) -> None:
+    """Opens a block: what was described in others of its transaction is meant again."""
+    state[OPEN_BLOCK], state[UNSURE] = xid, 0
+    state[BLOCK_GENERATION] += 1
+    for item in range(state[OWN]):
+        number, entry = own[item, OWN_NUMBER], own[item, OWN_ENTRY]
+        if own[item, OWN_XID] == xid and _cache_entry(cache, 1, state[BLOCK_GENERATION], number, entry):
+            state[UNSURE] = 1
+
+
+@inner
+def _end_transaction(xid: Int, is_kept: bool, generation: Int, cache: Array, own: Array, state: Array) -> bool:
+    """Ends a streamed transaction; returns whether relations are described in its blocks, which are kept or dropped."""
+    left = np.int64(0)
+    for item in range(state[OWN]):
+        number, entry = own[item, OWN_NUMBER], own[item, OWN_ENTRY]
+        if own[item, OWN_XID] != xid:
+            own[left, OWN_XID], own[left, OWN_NUMBER], own[left, OWN_ENTRY] = own[item, OWN_XID], number, entry
+            left += 1
+        elif is_kept:
+            _cache_entry(cache, 0, generation, number, entry)
+    has_own = left < state[OWN]
+    state[OWN] = left
+    return has_own
+
+
+@inner
+def _xid_of_end(buffer: Array, at: Int, stop: Int) -> Int:
+    """Where the xid is in a message that ends a streamed transaction, or a part of it; -1 if Python must read it."""
+    size, tag = stop - at, buffer[at]
+    xid_at, flags_at, time_at = at + 1, at + 5, at + 22
+    if tag == PREPARE_TAG:
+        xid_at, flags_at, time_at = at + 26, at + 1, at + 18
+        gid = at + LEAST_PREPARE_BYTES - 1
+        if gid >= stop or zero_at(buffer, gid, stop) + 1 != stop or not is_ascii_anywhere(buffer, gid, stop - gid):
+            return np.int64(-1)
+    elif tag == ABORT_TAG:
+        if size == ABORT_BYTES:
+            return xid_at
+        time_at = at + 17
+        if size != PARALLEL_ABORT_BYTES:
+            return np.int64(-1)
+    elif size != STREAM_COMMIT_BYTES:
+        return np.int64(-1)
+    time = read_64(buffer, time_at)
+    is_good = (tag == ABORT_TAG or buffer[flags_at] == 0) and FIRST_TIME <= time <= LAST_TIME
+    return xid_at if is_good else np.int64(-1)
 
 
 @partial(compiled, by_byte=True)
@@ -329,7 +456,6 @@ def _follow(
     starts: Array,
     stops: Array,
     begin: Int,
-    in_block: Int,
     roles: Array,
     generation: Int,
     found: Array,
@@ -339,6 +465,8 @@ def _follow(
     slots: Array,
     codes: Array,
     described: Array,
+    blocks: Array,
+    own: Array,
     state: Array,
     written: RelationArrays,
     utf8: bool,
@@ -346,17 +474,17 @@ def _follow(
     """Finds the codes of messages, up to the next one that Python must read; returns which it is, or their number.
 
     begin         the first one
-    in_block      1 if a streamed block is open before it, else 0
     roles         uint8[256], of each kind of message
     generation    what else the keys of the cache include; with another one, the cache is empty
     found         int64[n, FOUND_FIELDS], of the first messages
     rewritten     uint8[n], messages in UTF-8
-    cache         int64[n, 2], relations by their number; see KEY
+    cache         int64[2, n, 2], relations by their number, as it is meant outside of blocks, and in this one; see KEY
     text          uint8[n], the Relation messages that are kept, with room for those that were found
     slots         int64[n, SEEN_FIELDS], Relation messages; see START
     codes         int64[m], filled
-    described     int64[5, m], filled: messages that describe a relation, its index, and its number; of a new one, where
-                  the message is kept
+    described     int64[6, m], filled: the facts of Described; of a new relation, where the message is kept
+    blocks        int64[2, m], filled; see Described
+    own           int64[n, OWN_FIELDS], changed: relations that are described in blocks
     state         int64[STATE_FIELDS], changed; see USED
     written       where new relations are written
     utf8          whether the encoding is UTF-8
@@ -367,11 +495,11 @@ def _follow(
             at += ENVELOPE_BYTES
         role = roles[buffer[at]] if at < stop else NOTHING
         size = stop - at
+        in_block = np.int64(state[OPEN_BLOCK] != OUTSIDE)
         codes[message] = 0
         entry, index = np.int64(-1), np.int64(-1)
         if message - begin < len(found):
             entry, index = found[message - begin, FOUND_ENTRY], found[message - begin, FOUND_INDEX]
-        is_relation = role == TELLS and in_block == 0
         number = np.int64(0)
         tables = number_at = np.int64(0)
         if role == ASKS:
@@ -385,12 +513,17 @@ def _follow(
             if tables > 1 and stop - number_at != 4 * tables:
                 codes[message] = in_block
                 continue
-        elif is_relation:
+        elif role == TELLS:
+            at += 4 * in_block  # as if it had no transaction id: its kind is before the number
+            size = stop - at
             if size < LEAST_RELATION_BYTES:
+                return message
+            if in_block == 1 and state[OWN] == len(own):
+                state[ROOM] = 1
                 return message
             number = read_32(buffer, at + 1)
             hashed = np.int64(size)
-            for step in range(0, size - 8, 8):
+            for step in range(1, size - 8, 8):
                 hashed ^= read_64(buffer, at + step)
                 hashed ^= hashed << 13
                 hashed ^= hashed >> 7
@@ -405,7 +538,7 @@ def _follow(
                 if (
                     slots[slot, HASH] == hashed
                     and slots[slot, LENGTH] == size
-                    and same_bytes(buffer, at, text, slots[slot, START], size)
+                    and same_bytes(buffer, at + 1, text, slots[slot, START] + 1, size - 1)
                 ):
                     entry, index = slots[slot, SEEN_ENTRY], slots[slot, INDEX]
                     break
@@ -417,13 +550,14 @@ def _follow(
                 start = more = np.int64(0)
                 if entry < 0:
                     index = state[RELATIONS]
-                    if message - begin < len(found) and found[message - begin, REWRITTEN_START] >= 0:
+                    if in_block == 0 and message - begin < len(found) and found[message - begin, REWRITTEN_START] >= 0:
                         start = found[message - begin, REWRITTEN_START]
                         more = found[message - begin, REWRITTEN_STOP] - start
                     if 2 * index >= len(slots) or used + size + more + BLOCK > len(text):
                         state[ROOM] = 1
                         return message
                 end = put(text, used, buffer, at, size)
+                text[used] = RELATION_TAG
                 if entry < 0:
                     if more > 0:
                         end = put(text, end, rewritten, start, more)
@@ -437,32 +571,67 @@ def _follow(
                 state[USED] = end
             fact = state[DESCRIBED]
             described[0, fact], described[1, fact], described[2, fact] = message, index, number
-            described[3, fact], described[4, fact] = slots[slot, START], slots[slot, START] + size
+            described[3, fact] = state[OPEN_BLOCK]
+            described[4, fact], described[5, fact] = slots[slot, START], slots[slot, START] + size
             state[DESCRIBED] += 1
-        elif role > ASKS and (role < ENDS or in_block == 1):
-            return message
+            if in_block == 1:
+                keys = state[BLOCK_GENERATION]
+                if state[UNSURE] == 1 or _entry(cache, 1, keys, number) != entry:
+                    item = state[OWN]
+                    own[item, OWN_XID], own[item, OWN_NUMBER], own[item, OWN_ENTRY] = state[OPEN_BLOCK], number, entry
+                    state[OWN] += 1
+                    if _cache_entry(cache, 1, keys, number, entry):
+                        state[UNSURE] = 1
+            else:
+                _cache_entry(cache, 0, generation, number, entry)
+            codes[message] = 2 * entry + in_block
+            continue
+        elif role == OPENS or (role == CLOSES and buffer[at] == STOP_TAG):
+            codes[message] = in_block
+            if role == OPENS:
+                if in_block == 1 or size != START_BYTES or buffer[at + START_BYTES - 1] > 1:
+                    return message
+                _enter_block(read_32(buffer, at + 1), cache, own, state)
+            elif size != 1:
+                return message
+            else:
+                state[OPEN_BLOCK] = OUTSIDE
+            blocks[0, state[BLOCKS]], blocks[1, state[BLOCKS]] = message, state[OPEN_BLOCK]
+            state[BLOCKS] += 1
+            continue
+        elif role == CLOSES:
+            xid_at = _xid_of_end(buffer, at, stop)
+            if in_block == 1 or xid_at < 0:
+                return message
+            xid, is_kept = read_32(buffer, xid_at), buffer[at] != ABORT_TAG
+            is_whole = is_kept or read_32(buffer, xid_at + 4) == xid
+            if is_whole and _end_transaction(xid, is_kept, generation, cache, own, state):
+                fact = state[DESCRIBED]
+                described[0, fact], described[1, fact] = message, KEPT if is_kept else DROPPED
+                described[2, fact], described[3, fact] = 0, xid
+                state[DESCRIBED] += 1
+            continue
         else:
             codes[message] = in_block
+            if in_block == 1 and (role == ENDS or (role == MAY_END and is_aside(buffer, at, stop))):
+                return message
             continue
         # For a Truncate message, a call goes on after the tables whose entries are among the codes; where it returns in
         # the middle, Python finds the relation of the next table.
         for table in range(state[TABLES], tables if tables > 1 else 1):
-            if role == ASKS:
-                number = read_32(buffer, number_at + 4 * table)
-            key = generation << 33 | in_block << 32 | number
-            slot = number & len(cache) - 1
-            home = slot
-            for _ in range(PROBES):
-                if cache[slot, KEY] == key or cache[slot, KEY] >> 33 != generation:
-                    break
-                slot = slot + 1 & len(cache) - 1
+            number = read_32(buffer, number_at + 4 * table)
+            if entry >= 0:
+                if in_block == 1 and state[UNSURE] == 1:
+                    _cache_entry(cache, 1, state[BLOCK_GENERATION], number, entry)
+                else:
+                    _cache_entry(cache, 0, generation, number, entry)
             else:
-                slot = home
-            if entry < 0:
-                if cache[slot, KEY] != key:
+                if in_block == 1:
+                    entry = _entry(cache, 1, state[BLOCK_GENERATION], number)
+                if entry < 0 and (in_block == 0 or state[UNSURE] == 0):
+                    entry = _entry(cache, 0, generation, number)
+                if entry < 0:
                     return message
-                entry = cache[slot, ENTRY]
-            cache[slot, KEY], cache[slot, ENTRY] = key, entry
             if tables > 1:
                 codes[state[CODES]] = entry
                 state[CODES] += 1

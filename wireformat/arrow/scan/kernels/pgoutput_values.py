@@ -18,7 +18,7 @@ from ..binary_text.forms import (
 )
 from ..binary_text.times import write_moment
 from ..dictionary import COMMIT_TIME_KEY, token_entry
-from ..notes import BINARY_LENGTH, TEXT_USED, TIME_KNOWN, TIME_TEXT, ScanArrays
+from ..notes import BINARY_LENGTH, PRESENT, TEXT_USED, TIME_KNOWN, TIME_TEXT, XID, ScanArrays
 from ..primitives import read_16, read_32, read_64, write_decimal
 from ..row_notes import note_detail
 from ..tokens import BOOLEANS
@@ -61,6 +61,13 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form:
     if number < first or number > last:
         return at, BINARY_LENGTH - size
     return ~used, write_moment(text, used, number, form) - used
+
+
+@inner
+def note_xid(arrays: ScanArrays, at: Int, row: Int) -> None:
+    """Notes the transaction id at `at`."""
+    arrays.rows[XID, row] = read_32(arrays.buffer, at)
+    arrays.rows[PRESENT, row] |= 1 << XID
 
 
 @inner
