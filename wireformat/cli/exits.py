@@ -32,8 +32,8 @@ _ERRORS = "errors.md"
 
 _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (OptionError, BAD_USAGE, _ERRORS),
-    (ServerError, BAD_DATA, "live.md"),
-    (LakeError, BAD_DATA, "lake.md"),
+    (ServerError, BAD_DATA, "live_checks.md"),
+    (LakeError, BAD_DATA, "lake_writes.md"),
     (MissingExtra, BAD_DATA, "install.md"),
     (WireformatError, BAD_DATA, _ERRORS),
     (OSError, BAD_DATA, _ERRORS),
