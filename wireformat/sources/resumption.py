@@ -192,6 +192,7 @@ class KnownRelations:
         for relation in known:
             self._relations.take(relation)
         self._later: list[tuple[int, Event]] = []
+        self._found: tuple[Relation, ...] | None = None
 
     def copy(self) -> Relations:
         """Returns the relations, for a decoder."""
@@ -211,9 +212,11 @@ class KnownRelations:
             self._relations.take(event)
             if isinstance(event, Relation):
                 self._newest[event.relation_id] = event
-        del self._later[:count]
-        # A later block of a transaction whose first one is not needed any more also needs its relations.
-        return tuple(self._relations.find(number) or said for number, said in self._newest.items())
+        if count or self._found is None:
+            del self._later[:count]
+            # A later block of a transaction whose first one is not needed any more also needs its relations.
+            self._found = tuple(self._relations.find(number) or said for number, said in self._newest.items())
+        return self._found
 
 
 _EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")
