@@ -20,6 +20,7 @@ from .corner_corrupt import CORRUPT
 from .corner_encodings import ENCODINGS
 from .corner_records import RECORDS
 from .corner_shapes import SHAPES
+from .corner_streams import STREAMS
 from .measure import TURN_SECONDS, Result, Say, interleaved, repeated, timed
 
 CHANGES = 20_000
@@ -28,7 +29,7 @@ CHANGES = 20_000
 QUICK_CHANGES = 500
 
 CORNERS: tuple[Corner, ...] = tuple(
-    sorted((*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES, *SHAPES), key=lambda corner: corner.format)
+    sorted((*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES, *SHAPES, *STREAMS), key=lambda corner: corner.format)
 )
 """Those of a format follow each other, so that they are measured in turn."""
 
