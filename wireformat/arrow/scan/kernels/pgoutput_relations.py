@@ -224,7 +224,7 @@ class _Walk:
         self._cache = np.zeros((2, SLOTS, 2), np.int64)
         self._own = np.zeros((SLOTS, OWN_FIELDS), np.int64)
         self._state = np.zeros(STATE_FIELDS, np.int64)
-        self._generation, self._known_generation = 0, known.generation
+        self._known_generation = known.generation
         self._take_blocks()
 
     def find(self, message_batch: MessageBatch) -> tuple[Array, Described]:
@@ -258,7 +258,6 @@ class _Walk:
                 message_batch.stops,
                 message,
                 self._roles,
-                self._generation,
                 found,
                 rewritten,
                 self._cache,
@@ -321,13 +320,9 @@ class _Walk:
         own = [(xid, number, table.entry(one)) for xid, number, one in relations.described_in_blocks()]
         self._own = np.zeros((max(SLOTS, 2 * len(own)), OWN_FIELDS), np.int64)
         self._own[: len(own)] = np.array(own, np.int64).reshape(-1, OWN_FIELDS)
-        self._generation += 1
-        state[OWN], state[OPEN_BLOCK], state[UNSURE] = (
-            len(own),
-            OUTSIDE if relations.block is None else relations.block,
-            1,
-        )
-        state[BLOCK_GENERATION] += 1
+        state[GENERATION : GENERATION + 2] += 1
+        state[OPEN_BLOCK] = OUTSIDE if relations.block is None else relations.block
+        state[OWN], state[UNSURE] = len(own), 1
 
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.
@@ -362,66 +357,60 @@ class _Walk:
 
 
 USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM = range(6)
-OPEN_BLOCK, BLOCKS, BLOCK_GENERATION, OWN, UNSURE, STATE_FIELDS = range(6, 12)
+OPEN_BLOCK, BLOCKS, OWN, UNSURE, GENERATION, STATE_FIELDS = *range(6, 11), 12
 """Fields of the state of `_follow`: how many bytes of messages are kept, how many messages describe a relation, how
 many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them; how many
 relations there are, and whether there is no room for that of the next message.
 
-Then the xid of the block that is open, or OUTSIDE; how many messages open or close one; what the keys of relations in
-this block include; how many relations are described in blocks; and whether the cache may lack one of this block: Python
-then finds those that it does not have."""
+Then the xid of the block that is open, or OUTSIDE; how many messages open or close one; how many relations are
+described in blocks; whether the cache may lack one of this block: Python then finds those that it does not have. And
+what else the keys of the cache include, outside of blocks and in this one; with another number, the cache is empty."""
 
 
 @inner
-def _slot(cache: Array, in_block: Int, generation: Int, number: Int) -> Int:
-    """The slot of a relation, or the one that it may take."""
+def _find(cache: Array, state: Array, in_block: Int, number: Int) -> tuple[Int, Int]:
+    """The slot of a relation, or the one that it may take, and its entry, or -1."""
+    generation = state[GENERATION + in_block]
     slot = home = number & cache.shape[1] - 1
     for _ in range(PROBES):
         key = cache[in_block, slot, KEY]
-        if key == generation << 32 | number or key >> 32 != generation:
-            return slot
+        if key == generation << 32 | number:
+            return slot, cache[in_block, slot, ENTRY]
+        if key >> 32 != generation:
+            return slot, np.int64(-1)
         slot = slot + 1 & cache.shape[1] - 1
-    return home
+    state[UNSURE] |= in_block
+    return home, np.int64(-1)
 
 
 @inner
-def _entry(cache: Array, in_block: Int, generation: Int, number: Int) -> Int:
-    """The entry of a relation in the cache, or -1."""
-    slot = _slot(cache, in_block, generation, number)
-    return cache[in_block, slot, ENTRY] if cache[in_block, slot, KEY] == generation << 32 | number else np.int64(-1)
-
-
-@inner
-def _cache_entry(cache: Array, in_block: Int, generation: Int, number: Int, entry: Int) -> bool:
-    """Adds a relation to the cache; returns whether it takes the place of another one."""
-    slot, key = _slot(cache, in_block, generation, number), generation << 32 | number
-    before = cache[in_block, slot, KEY]
-    cache[in_block, slot, KEY], cache[in_block, slot, ENTRY] = key, entry
-    return before != key and before >> 32 == generation
+def _keep(cache: Array, state: Array, in_block: Int, number: Int, entry: Int) -> None:
+    """Adds a relation to the cache, maybe in place of another one."""
+    slot, _ = _find(cache, state, in_block, number)
+    cache[in_block, slot, KEY], cache[in_block, slot, ENTRY] = state[GENERATION + in_block] << 32 | number, entry
 
 
 @inner
 def _enter_block(xid: Int, cache: Array, own: Array, state: Array) -> None:
     """Opens a block: what was described in others of its transaction is meant again."""
     state[OPEN_BLOCK], state[UNSURE] = xid, 0
-    state[BLOCK_GENERATION] += 1
+    state[GENERATION + 1] += 1
     for item in range(state[OWN]):
-        number, entry = own[item, OWN_NUMBER], own[item, OWN_ENTRY]
-        if own[item, OWN_XID] == xid and _cache_entry(cache, 1, state[BLOCK_GENERATION], number, entry):
-            state[UNSURE] = 1
+        if own[item, OWN_XID] == xid:
+            _keep(cache, state, 1, own[item, OWN_NUMBER], own[item, OWN_ENTRY])
 
 
 @inner
-def _end_transaction(xid: Int, is_kept: bool, generation: Int, cache: Array, own: Array, state: Array) -> bool:
+def _end_transaction(xid: Int, is_kept: bool, cache: Array, own: Array, state: Array) -> bool:
     """Ends a streamed transaction; returns whether relations are described in its blocks, which are kept or dropped."""
     left = np.int64(0)
     for item in range(state[OWN]):
-        number, entry = own[item, OWN_NUMBER], own[item, OWN_ENTRY]
         if own[item, OWN_XID] != xid:
-            own[left, OWN_XID], own[left, OWN_NUMBER], own[left, OWN_ENTRY] = own[item, OWN_XID], number, entry
+            for field in range(OWN_FIELDS):
+                own[left, field] = own[item, field]
             left += 1
         elif is_kept:
-            _cache_entry(cache, 0, generation, number, entry)
+            _keep(cache, state, 0, own[item, OWN_NUMBER], own[item, OWN_ENTRY])
     has_own = left < state[OWN]
     state[OWN] = left
     return has_own
@@ -457,7 +446,6 @@ def _follow(
     stops: Array,
     begin: Int,
     roles: Array,
-    generation: Int,
     found: Array,
     rewritten: Array,
     cache: Array,
@@ -475,7 +463,6 @@ def _follow(
 
     begin         the first one
     roles         uint8[256], of each kind of message
-    generation    what else the keys of the cache include; with another one, the cache is empty
     found         int64[n, FOUND_FIELDS], of the first messages
     rewritten     uint8[n], messages in UTF-8
     cache         int64[2, n, 2], relations by their number, as it is meant outside of blocks, and in this one; see KEY
@@ -574,16 +561,11 @@ def _follow(
             described[3, fact] = state[OPEN_BLOCK]
             described[4, fact], described[5, fact] = slots[slot, START], slots[slot, START] + size
             state[DESCRIBED] += 1
-            if in_block == 1:
-                keys = state[BLOCK_GENERATION]
-                if state[UNSURE] == 1 or _entry(cache, 1, keys, number) != entry:
-                    item = state[OWN]
-                    own[item, OWN_XID], own[item, OWN_NUMBER], own[item, OWN_ENTRY] = state[OPEN_BLOCK], number, entry
-                    state[OWN] += 1
-                    if _cache_entry(cache, 1, keys, number, entry):
-                        state[UNSURE] = 1
-            else:
-                _cache_entry(cache, 0, generation, number, entry)
+            if in_block == 1 and (state[UNSURE] == 1 or _find(cache, state, 1, number)[1] != entry):
+                item = state[OWN]
+                own[item, OWN_XID], own[item, OWN_NUMBER], own[item, OWN_ENTRY] = state[OPEN_BLOCK], number, entry
+                state[OWN] += 1
+            _keep(cache, state, in_block, number, entry)
             codes[message] = 2 * entry + in_block
             continue
         elif role == OPENS or (role == CLOSES and buffer[at] == STOP_TAG):
@@ -605,7 +587,7 @@ def _follow(
                 return message
             xid, is_kept = read_32(buffer, xid_at), buffer[at] != ABORT_TAG
             is_whole = is_kept or read_32(buffer, xid_at + 4) == xid
-            if is_whole and _end_transaction(xid, is_kept, generation, cache, own, state):
+            if is_whole and _end_transaction(xid, is_kept, cache, own, state):
                 fact = state[DESCRIBED]
                 described[0, fact], described[1, fact] = message, KEPT if is_kept else DROPPED
                 described[2, fact], described[3, fact] = 0, xid
@@ -621,15 +603,11 @@ def _follow(
         for table in range(state[TABLES], tables if tables > 1 else 1):
             number = read_32(buffer, number_at + 4 * table)
             if entry >= 0:
-                if in_block == 1 and state[UNSURE] == 1:
-                    _cache_entry(cache, 1, state[BLOCK_GENERATION], number, entry)
-                else:
-                    _cache_entry(cache, 0, generation, number, entry)
+                _keep(cache, state, in_block & state[UNSURE], number, entry)
             else:
-                if in_block == 1:
-                    entry = _entry(cache, 1, state[BLOCK_GENERATION], number)
-                if entry < 0 and (in_block == 0 or state[UNSURE] == 0):
-                    entry = _entry(cache, 0, generation, number)
+                _, entry = _find(cache, state, in_block, number)
+                if entry < 0 and in_block > state[UNSURE]:
+                    _, entry = _find(cache, state, 0, number)
                 if entry < 0:
                     return message
             if tables > 1:
