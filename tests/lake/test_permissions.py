@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import wireformat as wf
+from wireformat.lake.stored.store import Store
 
 from .reading import read_all
 from .writing import KEYS, MESSAGES, capture_of, check
@@ -163,3 +165,19 @@ def test_rejects_in_a_folder_that_is_not_writable(base: Path) -> None:
     with another_user(), pytest.raises(wf.LakeError, match=r"may read and write.*closed; change its owner"):
         capture.write(base / "another", rejects=closed_folder / "bad.parquet")
     assert not (base / "another").exists()
+
+
+def test_folders_that_two_threads_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one begins when the folder of both is there, and ends first."""
+    store, mkdir = Store.of(tmp_path / "lake", None, None), Path.mkdir
+
+    def make(path: Path, *arguments: Any, **options: Any) -> None:
+        mkdir(path, *arguments, **options)
+        if path.name == "orders":
+            store.make_folder_of("public/lines/file")
+
+    monkeypatch.setattr(Path, "mkdir", make)
+    store.make_folder_of("public/orders/file")
+    assert [*(tmp_path / "lake" / "public").iterdir()]
+    store.remove_empty()
+    assert not [*tmp_path.iterdir()]

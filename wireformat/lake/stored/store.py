@@ -73,7 +73,7 @@ class Store:
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.is_durable = durable and self.is_local
         self._made: list[Path] = []
-        """The folders that this store has made on this machine, each after its parent."""
+        """The folders that this store has made on this machine; in threads, so one may come before its parent."""
 
     @classmethod
     def of(
@@ -159,7 +159,7 @@ class Store:
 
     def remove_empty(self) -> None:
         """Removes the folders that were made and are empty, so that a write that fails leaves none of them."""
-        for path in reversed(self._made):
+        for path in sorted(self._made, key=lambda made: len(made.parts), reverse=True):
             with suppress(OSError):
                 path.rmdir()
         self._made = []
