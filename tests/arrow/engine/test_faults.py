@@ -13,7 +13,7 @@ import wireformat as wf
 from wireformat.arrow.engine import faults
 from wireformat.arrow.engine.scanner import Scanner
 from wireformat.arrow.scan.faults import fields
-from wireformat.arrow.scan.kernels import relation_table
+from wireformat.arrow.scan.relations import relation_table
 from wireformat.errors import DecodeError
 from wireformat.formats.registry import find_format
 from wireformat.options import ReadOptions

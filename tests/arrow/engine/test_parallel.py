@@ -12,7 +12,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.parallel import map_in_order
-from wireformat.arrow.scan.kernels import relation_table
+from wireformat.arrow.scan.relations import relation_table
 
 from ...golden_cases import CASES
 from ...servers.captures import read_capture

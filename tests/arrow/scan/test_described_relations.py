@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
-from wireformat.arrow.scan.kernels import pgoutput_relations, relation_table
-from wireformat.arrow.scan.kernels.pgoutput_relations import PROBES, SLOTS
+from wireformat.arrow.scan.kernels import pgoutput_relations
+from wireformat.arrow.scan.kernels.pgoutput_relations import SLOTS
+from wireformat.arrow.scan.kernels.pgoutput_walk import (
+    PROBES,
+)
+from wireformat.arrow.scan.relations import relation_table
 
 from ... import handmade_pgoutput as hand
 from ...engines import agree

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.arrow.scan.kernels import new_relations, pgoutput_relations
+from wireformat.arrow.scan.kernels import pgoutput_relations
+from wireformat.arrow.scan.relations import new_relations
 from wireformat.pgtypes import SQL_NAMES
 
 from ... import handmade_pgoutput as hand

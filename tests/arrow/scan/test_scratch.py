@@ -18,10 +18,10 @@ import wireformat as wf
 from wireformat.arrow.columns import row_limits as row_ranges
 from wireformat.arrow.columns import rows_from_events as builder
 from wireformat.arrow.scan.kernels import pgoutput as scan_pgoutput
-from wireformat.arrow.scan.kernels import relation_table
 from wireformat.arrow.scan.kernels import transaction_lines as scan_lines
 from wireformat.arrow.scan.notes import make_notes
 from wireformat.arrow.scan.registry import SCANS
+from wireformat.arrow.scan.relations import relation_table
 from wireformat.limits import RECORD_BYTES
 
 from ... import strategies

@@ -118,7 +118,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         rows, cells, text             of Notes, filled in place
         dictionary      int32[d, 2]   pairs of the constant texts, then relations; a scan may learn some
         settings        int64[s]      UTF8, KINDS_WANTED and so on of notes.py; for pgoutput also those of
-                                      pgoutput_relations.py
+                                      pgoutput_walk.py
         patterns        int32[p, 4]   wanted tables, or none if all are wanted; see Filters
         names           uint8[k]      the text of the patterns
         returns         int           number of rows noted. If it is 0 and messages are left, the next record needs

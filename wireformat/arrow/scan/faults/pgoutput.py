@@ -17,7 +17,9 @@ from ....formats.signatures import MOST_HIGH_BYTE
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
 from ..kernels.pgoutput import KIND_OF_BYTE
-from ..kernels.pgoutput_relations import RELATION_CODES
+from ..kernels.pgoutput_walk import (
+    RELATION_CODES,
+)
 from ..notes import BODY, DELETE, INSERT, UPDATE
 from ..primitives import read_16, read_32
 from ..relations.entries import COLUMNS

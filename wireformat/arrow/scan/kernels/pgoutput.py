@@ -83,8 +83,13 @@ from ..relations.entries import (
 )
 from ..row_notes import note_detail, note_lsn
 from ..tokens import FULL_ROW, KEY_ROW
-from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, RELATION_CODES, truncated_tables
 from .pgoutput_values import binary_value, note_time, note_xid
+from .pgoutput_walk import (
+    IS_OPENGAUSS,
+    RARE_TAGS,
+    RELATION_CODES,
+    truncated_tables,
+)
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
 """What `detail` says of an old image."""

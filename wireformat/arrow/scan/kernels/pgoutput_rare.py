@@ -63,7 +63,8 @@ from ..primitives import read_32, read_64, write_decimal, zero_at
 from ..rare_records import begin_extra_row, make_rare_walk
 from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
-from .pgoutput_relations import (
+from .pgoutput_values import note_time, note_xid
+from .pgoutput_walk import (
     ABORT_BYTES,
     IS_OPENGAUSS,
     PARALLEL_ABORT_BYTES,
@@ -76,7 +77,6 @@ from .pgoutput_relations import (
     is_in_block,
     truncated_tables,
 )
-from .pgoutput_values import note_time, note_xid
 
 KIND_OF_BYTE = np.zeros(256, np.int64)
 for _byte, _kind in zip(

@@ -15,59 +15,50 @@ import pyarrow as pa
 from ....errors import DecodeError
 from ....formats.base import Format
 from ....formats.pgoutput.messages import (
-    ASIDE_BYTES,
-    FIRST_NORMAL_XID,
-    LEAST_ROW_BYTES,
     RECORDS,
     RELATION_TAG,
-    STREAM_COMMIT,
-    STREAM_START,
     TRUNCATE_TAG,
 )
 from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, try_message
-from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING, OPENS, TELLS, ReadMessage, role_of
+from ....formats.pgoutput.relations import ASKS, NOTHING, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
-from ...arrays import Array, Int
-from ...jit.compiler import compiled, inner
+from ...arrays import Array
 from ...jit.intrinsics import BLOCK
-from ...jit.same_bytes import same_bytes
 from ..joined_texts import can_join
 from ..message_batches import MessageBatch
-from ..notes import LINES, QUOTED, UTF8, ScanInput
-from ..primitives import is_ascii_anywhere, read_32, read_64, zero_at
+from ..notes import UTF8, ScanInput
 from ..registry import FindInput
-from ..relations.described import DROPPED, KEPT, OUTSIDE, Described
+from ..relations.described import OUTSIDE, Described
 from ..relations.entries import CELLS
-from .new_relations import LAST_SIZE, NO_ROOM, TEXT_MORE, TEXT_PER_BYTE, RelationArrays, put, rewrite, write_relation
-from .pgoutput_values import FIRST_TIME, LAST_TIME
-from .relation_table import RelationTable, larger_size
-
-RARE_TAGS = b"kMbPKrOYTSEcAp"
-"""Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
-
-IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
-"""Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
-
-The code of a row, or of a Relation message, is 2 times its relation's entry in the dictionary (0 without a relation),
-plus 1 in a streamed block. That of a Truncate message of one table is the same. If it has more, its code is the
-complement of such a number, with the index of the first of their entries among the codes, which follow those of the
-messages; it has as many tables as it says. The code of other
-messages is 1 if a block is open before them: the declaration must see it if they cannot be in one. So is that of a
-message that Python has read."""
-
-STOP_TAG, ABORT_TAG, PREPARE_TAG = b"EAp"
-START_BYTES, STREAM_COMMIT_BYTES = 1 + STREAM_START.sizeof(), 1 + STREAM_COMMIT.sizeof()
-ABORT_BYTES, PARALLEL_ABORT_BYTES = 1 + 8, 1 + 24
-LEAST_PREPARE_BYTES = 1 + 30
-"""Messages of streamed transactions with their kinds. An abort may have an LSN and a time; a prepared one has a gid,
-which ends with a zero byte."""
-
-TRUNCATE_HEAD = 5
-"""A Truncate message has the number of its tables, and flags, before the numbers of their relations."""
-
-LEAST_RELATION_BYTES = 10
-"""A Relation message has a kind, a number, two names, a replica identity and a number of columns."""
+from ..relations.new_relations import LAST_SIZE, TEXT_MORE, TEXT_PER_BYTE, rewrite
+from ..relations.relation_table import RelationTable, larger_size
+from .pgoutput_walk import (
+    BLOCKS,
+    CODES,
+    DESCRIBED,
+    FOUND_FIELDS,
+    GENERATION,
+    HASH,
+    INDEX,
+    KEY,
+    LENGTH,
+    OPEN_BLOCK,
+    OWN,
+    OWN_FIELDS,
+    PROBES,
+    RELATIONS,
+    REWRITTEN_START,
+    ROOM,
+    SEEN_FIELDS,
+    STATE_FIELDS,
+    TABLES,
+    TRUNCATE_HEAD,
+    UNSURE,
+    USED,
+    follow,
+    home_slot,
+)
 
 _ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in RECORDS}
 """The role of each kind of message, by its kind byte."""
@@ -77,27 +68,12 @@ for _dialect, _records in RECORDS.items():
 
 RELATION_TAG_BYTE, ENVELOPE_TAG = bytes([RELATION_TAG]), bytes([ENVELOPE])
 
-SLOTS, PROBES = 1 << 8, 16
+SLOTS = 1 << 8
 """How many slots there are at first, a power of two, for relations by their number and for Relation messages by their
-bytes; and how many slots are tried. What has no slot is found by Python."""
-
-KEY, ENTRY = range(2)
-"""Fields of a slot of a relation: the generation and its number; its dictionary entry."""
-
-OWN_XID, OWN_NUMBER, OWN_ENTRY, OWN_FIELDS = range(4)
-"""Fields of a relation that is described in blocks: of which transaction, its number, and its dictionary entry."""
-
-START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
-"""Fields of a slot of a Relation message: its bytes among those that are kept, their hash, the entry of the relation in
-the dictionary, and its index in the table of relations. LENGTH is 0 if the slot is free."""
+bytes."""
 
 MOST_AT_ONCE = 1 << 12
 """Among how many messages Relation messages are rewritten at once."""
-
-
-FOUND_ENTRY, FOUND_INDEX, REWRITTEN_START, REWRITTEN_STOP, FOUND_FIELDS = range(5)
-"""What Python has found for a message: its relation's entry in the dictionary and, of a Relation message, its index in
-the table; or where the message is in UTF-8. Each is -1 if it has not looked, or found nothing."""
 
 
 NONE_FOUND = np.empty((0, FOUND_FIELDS), np.int64)
@@ -113,32 +89,6 @@ MOST_GROWTH = 4
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
-
-
-@inner
-def is_in_block(code: Int) -> Int:
-    """1 if a message with this code is in a streamed block, else 0."""
-    return (code if code >= 0 else ~code) & 1
-
-
-@inner
-def truncated_tables(buffer: Array, at: Int, code: Int) -> Int:
-    """How many tables a Truncate message has, if it has a relation; `at` is the byte after its kind."""
-    return np.int64(1) if code >= 0 else read_32(buffer, at + 4 * is_in_block(code))
-
-
-@inner
-def is_aside(buffer: Array, at: Int, stop: Int) -> bool:
-    """Whether the message is a Message outside of blocks; see `is_aside` of the declaration."""
-    if stop - at < ASIDE_BYTES or buffer[at + 1] != 0:
-        return False
-    return buffer[at + 5] > 1 or read_32(buffer, at + 1) < FIRST_NORMAL_XID
-
-
-@inner
-def home_slot(hashed: Int, slots: Int) -> Int:
-    """The first slot that is tried for a Relation message with this hash."""
-    return (hashed ^ hashed >> 17 ^ hashed >> 34) & slots - 1
 
 
 class PreparedRelations:
@@ -252,7 +202,7 @@ class _Walk:
                 larger, filled = np.zeros((2, slots, 2), np.int64), self._cache[0, self._cache[0, :, KEY] != 0]
                 larger[0, filled[:, KEY] & slots - 1] = filled
                 self._cache, state[UNSURE] = larger, 1
-            message = _follow(
+            message = follow(
                 message_batch.buffer,
                 message_batch.starts,
                 message_batch.stops,
@@ -327,7 +277,7 @@ class _Walk:
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.
 
-        described   int64[6, n], see `_follow`
+        described   int64[6, n], see `follow`
         """
         known = self._known
         indexes, items = np.unique(described[1], return_index=True)
@@ -354,267 +304,3 @@ class _Walk:
         ]
         rewritten, found[chosen, REWRITTEN_START:] = rewrite(records, *self._texts)
         return found, rewritten
-
-
-USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM = range(6)
-OPEN_BLOCK, BLOCKS, OWN, UNSURE, GENERATION, STATE_FIELDS = *range(6, 11), 12
-"""Fields of the state of `_follow`: how many bytes of messages are kept, how many messages describe a relation, how
-many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them; how many
-relations there are, and whether there is no room for that of the next message.
-
-Then the xid of the block that is open, or OUTSIDE; how many messages open or close one; how many relations are
-described in blocks; whether the cache may lack one of this block: Python then finds those that it does not have. And
-what else the keys of the cache include, outside of blocks and in this one; with another number, the cache is empty."""
-
-
-@inner
-def _find(cache: Array, state: Array, in_block: Int, number: Int) -> tuple[Int, Int]:
-    """The slot of a relation, or the one that it may take, and its entry, or -1."""
-    generation = state[GENERATION + in_block]
-    slot = home = number & cache.shape[1] - 1
-    for _ in range(PROBES):
-        key = cache[in_block, slot, KEY]
-        if key == generation << 32 | number:
-            return slot, cache[in_block, slot, ENTRY]
-        if key >> 32 != generation:
-            return slot, np.int64(-1)
-        slot = slot + 1 & cache.shape[1] - 1
-    state[UNSURE] |= in_block
-    return home, np.int64(-1)
-
-
-@inner
-def _keep(cache: Array, state: Array, in_block: Int, number: Int, entry: Int) -> None:
-    """Adds a relation to the cache, maybe in place of another one."""
-    slot, _ = _find(cache, state, in_block, number)
-    cache[in_block, slot, KEY], cache[in_block, slot, ENTRY] = state[GENERATION + in_block] << 32 | number, entry
-
-
-@inner
-def _enter_block(xid: Int, cache: Array, own: Array, state: Array) -> None:
-    """Opens a block: what was described in others of its transaction is meant again."""
-    state[OPEN_BLOCK], state[UNSURE] = xid, 0
-    state[GENERATION + 1] += 1
-    for item in range(state[OWN]):
-        if own[item, OWN_XID] == xid:
-            _keep(cache, state, 1, own[item, OWN_NUMBER], own[item, OWN_ENTRY])
-
-
-@inner
-def _end_transaction(xid: Int, is_kept: bool, cache: Array, own: Array, state: Array) -> bool:
-    """Ends a streamed transaction; returns whether relations are described in its blocks, which are kept or dropped."""
-    left = np.int64(0)
-    for item in range(state[OWN]):
-        if own[item, OWN_XID] != xid:
-            for field in range(OWN_FIELDS):
-                own[left, field] = own[item, field]
-            left += 1
-        elif is_kept:
-            _keep(cache, state, 0, own[item, OWN_NUMBER], own[item, OWN_ENTRY])
-    has_own = left < state[OWN]
-    state[OWN] = left
-    return has_own
-
-
-@inner
-def _xid_of_end(buffer: Array, at: Int, stop: Int) -> Int:
-    """Where the xid is in a message that ends a streamed transaction, or a part of it; -1 if Python must read it."""
-    size, tag = stop - at, buffer[at]
-    xid_at, flags_at, time_at = at + 1, at + 5, at + 22
-    if tag == PREPARE_TAG:
-        xid_at, flags_at, time_at = at + 26, at + 1, at + 18
-        gid = at + LEAST_PREPARE_BYTES - 1
-        if gid >= stop or zero_at(buffer, gid, stop) + 1 != stop or not is_ascii_anywhere(buffer, gid, stop - gid):
-            return np.int64(-1)
-    elif tag == ABORT_TAG:
-        if size == ABORT_BYTES:
-            return xid_at
-        time_at = at + 17
-        if size != PARALLEL_ABORT_BYTES:
-            return np.int64(-1)
-    elif size != STREAM_COMMIT_BYTES:
-        return np.int64(-1)
-    time = read_64(buffer, time_at)
-    is_good = (tag == ABORT_TAG or buffer[flags_at] == 0) and FIRST_TIME <= time <= LAST_TIME
-    return xid_at if is_good else np.int64(-1)
-
-
-@partial(compiled, by_byte=True)
-def _follow(
-    buffer: Array,
-    starts: Array,
-    stops: Array,
-    begin: Int,
-    roles: Array,
-    found: Array,
-    rewritten: Array,
-    cache: Array,
-    text: Array,
-    slots: Array,
-    codes: Array,
-    described: Array,
-    blocks: Array,
-    own: Array,
-    state: Array,
-    written: RelationArrays,
-    utf8: bool,
-) -> Int:
-    """Finds the codes of messages, up to the next one that Python must read; returns which it is, or their number.
-
-    begin         the first one
-    roles         uint8[256], of each kind of message
-    found         int64[n, FOUND_FIELDS], of the first messages
-    rewritten     uint8[n], messages in UTF-8
-    cache         int64[2, n, 2], relations by their number, as it is meant outside of blocks, and in this one; see KEY
-    text          uint8[n], the Relation messages that are kept, with room for those that were found
-    slots         int64[n, SEEN_FIELDS], Relation messages; see START
-    codes         int64[m], filled
-    described     int64[6, m], filled: the facts of Described; of a new relation, where the message is kept
-    blocks        int64[2, m], filled; see Described
-    own           int64[n, OWN_FIELDS], changed: relations that are described in blocks
-    state         int64[STATE_FIELDS], changed; see USED
-    written       where new relations are written
-    utf8          whether the encoding is UTF-8
-    """
-    for message in range(begin, len(starts)):
-        at, stop = starts[message], stops[message]
-        if at < stop and buffer[at] == ENVELOPE:
-            at += ENVELOPE_BYTES
-        role = roles[buffer[at]] if at < stop else NOTHING
-        size = stop - at
-        in_block = np.int64(state[OPEN_BLOCK] != OUTSIDE)
-        codes[message] = 0
-        entry, index = np.int64(-1), np.int64(-1)
-        if message - begin < len(found):
-            entry, index = found[message - begin, FOUND_ENTRY], found[message - begin, FOUND_INDEX]
-        number = np.int64(0)
-        tables = number_at = np.int64(0)
-        if role == ASKS:
-            number_at = at + 1 + 4 * in_block
-            if buffer[at] == TRUNCATE_TAG:
-                if stop - number_at > TRUNCATE_HEAD:
-                    tables = read_32(buffer, number_at)
-                number_at += TRUNCATE_HEAD
-            if size < LEAST_ROW_BYTES or stop - number_at < 4:
-                continue
-            if tables > 1 and stop - number_at != 4 * tables:
-                codes[message] = in_block
-                continue
-        elif role == TELLS:
-            at += 4 * in_block  # as if it had no transaction id: its kind is before the number
-            size = stop - at
-            if size < LEAST_RELATION_BYTES:
-                return message
-            if in_block == 1 and state[OWN] == len(own):
-                state[ROOM] = 1
-                return message
-            number = read_32(buffer, at + 1)
-            hashed = np.int64(size)
-            for step in range(1, size - 8, 8):
-                hashed ^= read_64(buffer, at + step)
-                hashed ^= hashed << 13
-                hashed ^= hashed >> 7
-                hashed ^= hashed << 17
-            hashed ^= read_64(buffer, stop - 8)
-            slot = home_slot(hashed, len(slots))
-            home = slot
-            for _ in range(PROBES):
-                if slots[slot, LENGTH] == 0:
-                    home = slot
-                    break
-                if (
-                    slots[slot, HASH] == hashed
-                    and slots[slot, LENGTH] == size
-                    and same_bytes(buffer, at + 1, text, slots[slot, START] + 1, size - 1)
-                ):
-                    entry, index = slots[slot, SEEN_ENTRY], slots[slot, INDEX]
-                    break
-                slot = slot + 1 & len(slots) - 1
-            else:
-                slot = home
-            if entry < 0 or slots[slot, INDEX] != index or slots[slot, LENGTH] == 0:
-                used = state[USED]
-                start = more = np.int64(0)
-                if entry < 0:
-                    index = state[RELATIONS]
-                    if in_block == 0 and message - begin < len(found) and found[message - begin, REWRITTEN_START] >= 0:
-                        start = found[message - begin, REWRITTEN_START]
-                        more = found[message - begin, REWRITTEN_STOP] - start
-                    if 2 * index >= len(slots) or used + size + more + BLOCK > len(text):
-                        state[ROOM] = 1
-                        return message
-                end = put(text, used, buffer, at, size)
-                text[used] = RELATION_TAG
-                if entry < 0:
-                    if more > 0:
-                        end = put(text, end, rewritten, start, more)
-                    entry = write_relation(text, end - (more if more > 0 else size), end, written, utf8 or more > 0)
-                    if entry <= 0:
-                        state[ROOM] = entry == NO_ROOM
-                        return message
-                    state[RELATIONS] += 1
-                slots[slot, START], slots[slot, LENGTH], slots[slot, HASH] = used, size, hashed
-                slots[slot, SEEN_ENTRY], slots[slot, INDEX] = entry, index
-                state[USED] = end
-            fact = state[DESCRIBED]
-            described[0, fact], described[1, fact], described[2, fact] = message, index, number
-            described[3, fact] = state[OPEN_BLOCK]
-            described[4, fact], described[5, fact] = slots[slot, START], slots[slot, START] + size
-            state[DESCRIBED] += 1
-            if in_block == 1 and (state[UNSURE] == 1 or _find(cache, state, 1, number)[1] != entry):
-                item = state[OWN]
-                own[item, OWN_XID], own[item, OWN_NUMBER], own[item, OWN_ENTRY] = state[OPEN_BLOCK], number, entry
-                state[OWN] += 1
-            _keep(cache, state, in_block, number, entry)
-            codes[message] = 2 * entry + in_block
-            continue
-        elif role == OPENS or (role == CLOSES and buffer[at] == STOP_TAG):
-            codes[message] = in_block
-            if role == OPENS:
-                if in_block == 1 or size != START_BYTES or buffer[at + START_BYTES - 1] > 1:
-                    return message
-                _enter_block(read_32(buffer, at + 1), cache, own, state)
-            elif size != 1:
-                return message
-            else:
-                state[OPEN_BLOCK] = OUTSIDE
-            blocks[0, state[BLOCKS]], blocks[1, state[BLOCKS]] = message, state[OPEN_BLOCK]
-            state[BLOCKS] += 1
-            continue
-        elif role == CLOSES:
-            xid_at = _xid_of_end(buffer, at, stop)
-            if in_block == 1 or xid_at < 0:
-                return message
-            xid, is_kept = read_32(buffer, xid_at), buffer[at] != ABORT_TAG
-            is_whole = is_kept or read_32(buffer, xid_at + 4) == xid
-            if is_whole and _end_transaction(xid, is_kept, cache, own, state):
-                fact = state[DESCRIBED]
-                described[0, fact], described[1, fact] = message, KEPT if is_kept else DROPPED
-                described[2, fact], described[3, fact] = 0, xid
-                state[DESCRIBED] += 1
-            continue
-        else:
-            codes[message] = in_block
-            if in_block == 1 and (role == ENDS or (role == MAY_END and is_aside(buffer, at, stop))):
-                return message
-            continue
-        # For a Truncate message, a call goes on after the tables whose entries are among the codes; where it returns in
-        # the middle, Python finds the relation of the next table.
-        for table in range(state[TABLES], tables if tables > 1 else 1):
-            number = read_32(buffer, number_at + 4 * table)
-            if entry >= 0:
-                _keep(cache, state, in_block & state[UNSURE], number, entry)
-            else:
-                _, entry = _find(cache, state, in_block, number)
-                if entry < 0 and in_block > state[UNSURE]:
-                    _, entry = _find(cache, state, 0, number)
-                if entry < 0:
-                    return message
-            if tables > 1:
-                codes[state[CODES]] = entry
-                state[CODES] += 1
-                state[TABLES] = table + 1
-                entry = np.int64(-1)
-        codes[message] = 2 * entry + in_block if tables <= 1 else ~(2 * (state[CODES] - tables) + in_block)
-        state[TABLES] = 0
-    return len(starts)

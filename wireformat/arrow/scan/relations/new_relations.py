@@ -18,7 +18,7 @@ from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
 from ..joined_texts import decode_joined
 from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal, zero_at
-from ..relations.entries import (
+from .entries import (
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,

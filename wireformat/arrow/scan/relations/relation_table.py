@@ -14,7 +14,7 @@ from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY, DICTIONARY_TEXT
-from ..relations.entries import (
+from .entries import (
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,
