@@ -66,6 +66,22 @@ def test_any_relations(
     agree(messages * 2, format="pgoutput", mode="PERMISSIVE", encoding=encoding, encoding_errors=errors)
 
 
+@pytest.mark.parametrize("xid", [b"", hand.BLOCK_XID])
+def test_the_utf8_of_a_name_may_be_the_bytes_of_another_one(monkeypatch: pytest.MonkeyPatch, xid: bytes) -> None:
+    """The first relation is rewritten in UTF-8, and the next one is looked at as it is."""
+    monkeypatch.setattr(pgoutput_relations, "MOST_AT_ONCE", 1)
+    first, second = (name.encode("gbk") for name in ("é", "茅"))
+    assert second == "é".encode()
+    messages = [
+        hand.relation(hand.column(first)),
+        *([hand.start(800)] if xid else []),
+        hand.relation(hand.column(second), oid=hand.OTHER_OID, xid=xid),
+        hand.change(b"I", hand.image(b"N", hand.text(b"1")), oid=hand.OTHER_OID, xid=xid),
+    ]
+    found = agree(messages, format="pgoutput", encoding="gbk").events
+    assert [event.columns for event in found if isinstance(event, wf.Relation)] == [("é",), ("茅",)]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "gbk", "gb18030", "latin-1", "shift_jis"])
 def test_python_reads_none_of_them(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
     texts = [text.encode(encoding, "replace") for text in TEXTS]

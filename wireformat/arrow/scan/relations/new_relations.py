@@ -70,9 +70,10 @@ class RelationArrays(NamedTuple):
     """int64[USED_FIELDS], changed; see USED_PAIRS"""
 
 
-USED_PAIRS, USED_TEXT, LAST_START, LAST_SIZE, LAST_ENTRY, USED_FIELDS = range(6)
+USED_PAIRS, USED_TEXT, LAST_START, LAST_SIZE, LAST_ENTRY, LAST_UTF8, USED_FIELDS = range(7)
 """How many pairs and bytes of text are used; and the last relation that was written: where what follows its names lies
-among the messages that are kept, how long that is, and its first entry."""
+among the messages that are kept, how long that is, its first entry, and whether it was in UTF-8: the same bytes are
+other names in another encoding."""
 
 
 @hot
@@ -143,7 +144,8 @@ def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, utf8: bo
     count = read_16(kept, rest + 1)
     pairs[entry + COLUMNS, 0], pairs[entry + COLUMNS, 1] = count, UNDECIDED
     last = to.used[LAST_ENTRY]
-    if to.used[LAST_SIZE] == stop - rest and same_bytes(kept, rest, kept, to.used[LAST_START], stop - rest):
+    is_like_last = to.used[LAST_SIZE] == stop - rest and to.used[LAST_UTF8] == utf8
+    if is_like_last and same_bytes(kept, rest, kept, to.used[LAST_START], stop - rest):
         for offset in range(DETAILS + 1, CELLS + CELL_ENTRIES * count):  # partitions have their columns in common
             pairs[entry + offset, 0], pairs[entry + offset, 1] = pairs[last + offset, 0], pairs[last + offset, 1]
     else:
@@ -151,7 +153,7 @@ def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, utf8: bo
         if used < 0:
             return np.int64(NOT_WRITTEN)
         to.used[LAST_START], to.used[LAST_SIZE] = rest, stop - rest
-        to.used[LAST_ENTRY] = entry
+        to.used[LAST_ENTRY], to.used[LAST_UTF8] = entry, utf8
     used = _put_text(to, used, entry + SCHEMA, kept, schema, schema_end - schema)
     used = _put_text(to, used, entry + TABLE, kept, schema_end + 1, table_end - schema_end - 1)
     begin = used
