@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -231,50 +230,41 @@ def relations_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Relation]]:
 
 
 def _events_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> Iterator[tuple[int, Event]]:
-    """Yields the events of some kinds. Rows that say the same have one event: servers often say so again.
-
-    The events have only what `Relations` learns from. Relations have no xid: they are described anew in the blocks of
-    each streamed transaction.
-    """
+    """Yields the events of some kinds. Rows that say the same have one event: servers often say so again."""
     chosen = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
     if not len(chosen):
         return
     rows = batch.select(_EVENT_COLUMNS).take(chosen)
-    detailed = rows.filter(pc.is_in(rows["kind"], pa.array(["RELATION", "STREAM_ABORT"])))
-    xids = pc.if_else(pc.equal(detailed["kind"], "RELATION"), None, detailed["xid"])
-    detailed = detailed.set_column(_EVENT_COLUMNS.index("xid"), "xid", xids)
-    said = (detailed[name] for name in _EVENT_COLUMNS if name != "message")
+    said = (rows[name] for name in _EVENT_COLUMNS if name != "message")
     firsts, indices = grouped(combined_codes([codes_of_values(pa.chunked_array([column])) for column in said]))
-    events = [_event(row) for row in detailed.take(pa.array(firsts)).to_pylist()]
-    indices_left = iter(indices.tolist())
-    for message, kind, xid in zip(*(rows[name].to_pylist() for name in _EVENT_COLUMNS[:3]), strict=True):
-        make = _OF_XID.get(kind)
-        event = make(xid=None if xid is None else unsigned(xid)) if make else events[next(indices_left)]
-        if event is not None:
-            yield message, event
+    events = [[*_events(row)] for row in rows.take(pa.array(firsts)).to_pylist()]
+    for message, index in zip(rows["message"].to_pylist(), indices.tolist(), strict=True):
+        yield from ((message, event) for event in events[index])
 
 
-_OF_XID: dict[str, Callable[..., Event]] = {
-    "STREAM_START": StreamStart,
-    "STREAM_STOP": StreamStop,
-    "STREAM_COMMIT": StreamCommit,
-    "STREAM_PREPARE": partial(StreamPrepare, gid=""),
-}
-
-
-def _event(row: Mapping[str, Any]) -> Event | None:
-    """The event of a RELATION, or of a STREAM_ABORT that drops a whole transaction."""
+def _events(row: Mapping[str, Any]) -> Iterator[Event]:
     detail = dict(row["detail"] or ())
-    if row["kind"] == "RELATION":
-        return Relation(
+    xid = None if row["xid"] is None else unsigned(row["xid"])
+    kind = row["kind"]
+    if kind == "RELATION":
+        yield Relation(
             relation_id=int(detail["relation_id"]),
             table_schema=row["table_schema"],
             table_name=row["table_name"],
             replica_identity=detail["replica_identity"],
+            xid=xid,
             **relation_lists(detail),
         )
-    xid = None if row["xid"] is None else unsigned(row["xid"])
-    return StreamAbort(xid=xid, subxid=xid) if aborts_whole(xid, _subxid(detail)) else None
+    elif kind == "STREAM_START":
+        yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")
+    elif kind == "STREAM_STOP":
+        yield StreamStop(xid=xid)
+    elif kind == "STREAM_COMMIT":
+        yield StreamCommit(xid=xid)
+    elif kind == "STREAM_PREPARE":
+        yield StreamPrepare(xid=xid, gid=detail.get("gid", ""))
+    elif aborts_whole(xid, _subxid(detail)):
+        yield StreamAbort(xid=xid, subxid=xid)
 
 
 def _subxid(detail: Mapping[str, str]) -> int | None:

@@ -229,10 +229,7 @@ class Relations:
         """Those that are described in this block; None: outside of blocks."""
         if block is None:
             return self._newest
-        known = self._streamed.get(block)
-        if known is None:
-            known = self._streamed[block] = _Known(self._names)
-        return known
+        return self._streamed.setdefault(block, _Known(self._names))
 
     def _end_block(self) -> None:
         """Before a message that cannot be in a block."""
