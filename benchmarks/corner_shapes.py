@@ -55,8 +55,12 @@ TEXTS = {
 """What texts consist of."""
 
 
-ODD_NAMES = (('say "hi"', "utf-8"), ("表", "utf-8"), ("表", "gbk"), ("表", "gb18030"), ("é", "latin-1"))
-"""What names of columns begin with, and their encodings."""
+ODD_NAMES = (
+    ("quotes", 'say "hi"', "utf-8"),
+    *(("Chinese", "表", encoding) for encoding in ("utf-8", "gbk", "gb18030")),
+    ("French", "é", "latin-1"),
+)
+"""Names of columns: what they are, what they begin with, and their encodings."""
 
 
 def rows(format: str, change: Change) -> Callable[[int], Any]:
@@ -141,9 +145,9 @@ def _corners() -> Iterator[Corner]:
     yield Corner(f"{PGOUTPUT}: a new table in each row", PGOUTPUT, lambda count: described(count, 1)(count), P)
     yield Corner(f"{PGOUTPUT}: new columns in each row", PGOUTPUT, postgres(of_new_columns), P)
     for every, rows_of in ((1, "each row"), (10, "ten rows")):
-        for mark, encoding in ODD_NAMES:
+        for names, mark, encoding in ODD_NAMES:
             change = partial(of_new_columns, every=every, mark=mark)
-            name = f"{PGOUTPUT}: new columns in {rows_of}, {mark}, {encoding}"
+            name = f"{PGOUTPUT}: new columns in {rows_of}, {names}, {encoding}"
             yield Corner(name, PGOUTPUT, postgres(change, encoding=encoding), P, {"encoding": encoding})
     for format, (easy, make) in ROWS.items():
         tables = {"tables": [*THOUSAND, "public.orders", "public.orders_0"]}
