@@ -14,7 +14,8 @@ from ...framing.gauss_batch import END, MORE
 from ...limits import RECORD_BYTES
 from ..arrays import Array, Int
 from ..jit.compiler import compiled, hot
-from ..jit.intrinsics import BLOCK, copy_block, write_64
+from ..jit.copy_bytes import copy_bytes
+from ..jit.intrinsics import write_64
 from .columns import Lists, Texts, is_valid
 from .heads import NO_CODE
 
@@ -113,22 +114,10 @@ def _tuple_bytes(lists: Lists, values: Texts, row: Int, marks: Marks, no_nulls: 
 
 @hot
 def _append_text(out: Array, to: Int, texts: Texts, index: Int) -> Int:
-    """Copies a text, and returns its end; see `_append_bytes`."""
+    """Copies a text, and returns its end; see `copy_bytes`."""
     start = np.int64(texts.offsets[index])
     length = np.int64(texts.offsets[index + 1]) - start
-    _append_bytes(out, to, texts.data, start, length)
-    return to + length
-
-
-@hot
-def _append_bytes(out: Array, to: Int, data: Array, start: Int, length: Int) -> None:
-    """Copies bytes; `out` has room for BLOCK bytes more."""
-    if start + length + BLOCK <= len(data):
-        for step in range(0, length, BLOCK):
-            copy_block(out, to + step, data, start + step)
-    else:
-        for step in range(length):
-            out[to + step] = data[start + step]
+    return copy_bytes(out, to, texts.data, start, length)
 
 
 @hot
@@ -204,8 +193,7 @@ def write_rows(
                     at += LENGTH_BYTES
                     ends[messages] = open_from = at
                     messages += 1
-                _append_bytes(out, at, given, start, length)
-                at += length
+                at = copy_bytes(out, at, given, start, length)
                 if framed and not given_alone[given_at]:
                     out[at] = _MORE
                     at += 1

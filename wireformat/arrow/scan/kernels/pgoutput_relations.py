@@ -1,7 +1,7 @@
 """What the scan of pgoutput must know of each message beforehand: its relation, and whether it has a transaction id.
 
-A compiled walk finds the relations of rows, and reads Relation messages, and those that open or close a streamed block.
-It stops at those with something odd, which Python reads.
+The walk in pgoutput_walk.py finds the relations of rows, and reads Relation messages, and those that open or close a
+streamed block. It stops at those with something odd, which Python reads here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,7 @@ import pyarrow as pa
 
 from ....errors import DecodeError
 from ....formats.base import Format
-from ....formats.pgoutput.messages import (
-    RECORDS,
-    RELATION_TAG,
-    TRUNCATE_TAG,
-)
+from ....formats.pgoutput.messages import RECORDS, RELATION_TAG, TRUNCATE_TAG
 from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, try_message
 from ....formats.pgoutput.relations import ASKS, NOTHING, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES

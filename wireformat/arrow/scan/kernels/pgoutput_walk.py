@@ -19,12 +19,13 @@ from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING,
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
+from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK
 from ...jit.same_bytes import same_bytes
 from ..notes import LINES, QUOTED
 from ..primitives import is_ascii_anywhere, read_32, read_64, zero_at
 from ..relations.described import DROPPED, KEPT, OUTSIDE
-from ..relations.new_relations import NO_ROOM, RelationArrays, put, write_relation
+from ..relations.new_relations import NO_ROOM, RelationArrays, write_relation
 from .pgoutput_values import FIRST_TIME, LAST_TIME
 
 RARE_TAGS = b"kMbPKrOYTSEcAp"
@@ -285,11 +286,11 @@ def follow(
                     if 2 * index >= len(slots) or used + size + more + BLOCK > len(text):
                         state[ROOM] = 1
                         return message
-                end = put(text, used, buffer, at, size)
+                end = copy_bytes(text, used, buffer, at, size)
                 text[used] = RELATION_TAG
                 if entry < 0:
                     if more > 0:
-                        end = put(text, end, rewritten, start, more)
+                        end = copy_bytes(text, end, rewritten, start, more)
                     entry = write_relation(text, end - (more if more > 0 else size), end, written, utf8 or more > 0)
                     if entry <= 0:
                         state[ROOM] = entry == NO_ROOM

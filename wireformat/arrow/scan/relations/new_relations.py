@@ -13,6 +13,7 @@ from ....formats.pgoutput.relation_messages import HEAD_BYTES
 from ...arrays import Array, Int
 from ...ascii import QUOTE, SPACE
 from ...jit.compiler import compiled, hot, inner
+from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
@@ -76,18 +77,6 @@ among the messages that are kept, how long that is, its first entry, and whether
 other names in another encoding."""
 
 
-@hot
-def put(target: Array, to: Int, source: Array, at: Int, length: Int) -> Int:
-    """Copies bytes, and may write BLOCK more; returns the end of the copy."""
-    if at + length + BLOCK <= len(source):
-        for step in range(0, length, BLOCK):
-            copy_block(target, to + step, source, at + step)
-    else:
-        for step in range(length):
-            target[to + step] = source[at + step]
-    return to + length
-
-
 @inner
 def _put_escaped(text: Array, to: Int, at: Int, end: Int) -> Int:
     """Copies text[at:end] as it is in a string of JSON; returns the end of the copy."""
@@ -114,7 +103,7 @@ def _set_pair(pairs: Array, entry: Int, start: Int, length: Int) -> None:
 def _put_text(to: RelationArrays, used: Int, entry: Int, source: Array, at: Int, length: Int) -> Int:
     """Copies the text of an entry; returns the end of the copy."""
     _set_pair(to.pairs, entry, used, length)
-    return put(to.text, used, source, at, length)
+    return copy_bytes(to.text, used, source, at, length)
 
 
 @inner
@@ -220,7 +209,7 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
             used = _put_text(to, used, cell + CELL_TYPE, DICTIONARY_TEXT, place, length)
         else:
             begin = used
-            used = write_decimal(text, put(text, used, _UNLISTED, 0, len(_UNLISTED)), oid, False)
+            used = write_decimal(text, copy_bytes(text, used, _UNLISTED, 0, len(_UNLISTED)), oid, False)
             _set_pair(pairs, cell + CELL_TYPE, begin, used - begin)
         at += TYPE_BYTES
     used = _put_text(to, used, entry + DETAILS + 1, _IDENTITY_TEXT, identity[0], identity[1])
