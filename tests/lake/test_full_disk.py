@@ -32,12 +32,12 @@ class Disk:
         self.full_at: int | None = None
         append = Store.append
 
-        def write(store: Store, path: str, data: bytes) -> None:
+        def write(store: Store, path: str, data: bytes, size: int = 0) -> None:
             self.writes += bool(data)
             if data and self.full_at is not None and self.writes >= self.full_at:
-                append(store, path, data[: len(data) // 2])
+                append(store, path, data[: len(data) // 2], size)
                 raise OSError(errno.ENOSPC, "No space left on device")
-            append(store, path, data)
+            append(store, path, data, size)
 
         monkeypatch.setattr(Store, "append", write)
 

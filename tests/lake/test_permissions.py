@@ -10,9 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.lake.parquet import ParquetFile
+from wireformat.lake.rejects import SCHEMA
 from wireformat.lake.stored.store import Store
 
 from .reading import read_all
@@ -181,3 +185,46 @@ def test_folders_that_two_threads_make(tmp_path: Path, monkeypatch: pytest.Monke
     assert [*(tmp_path / "lake" / "public").iterdir()]
     store.remove_empty()
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_that_another_write_removes(tmp_path: Path) -> None:
+    """The other one made the folder of both, writes nothing, and ends before this one writes its first bytes."""
+    one, other = (Store.of(tmp_path / "lake", None, None) for _ in range(2))
+    other.make_folder_of("rejects/file")
+    file = ParquetFile(one, "rejects/file", SCHEMA, {})
+    other.remove_empty()
+    assert not (tmp_path / "lake").exists()
+    rows = pa.RecordBatch.from_pylist([{"message": 1}], SCHEMA)
+    file.write(rows)
+    file.write(rows)
+    written = file.close({})
+    assert pq.read_table(tmp_path / "lake" / written.unfinished).num_rows == 2
+
+
+def test_a_file_that_disappears_is_not_begun_in_its_middle(tmp_path: Path) -> None:
+    file = ParquetFile(Store.of(tmp_path / "lake", None, None), "rejects/file", SCHEMA, {})
+    rows = pa.RecordBatch.from_pylist([{"message": 1}], SCHEMA)
+    file.write(rows)
+    for path in (tmp_path / "lake" / "rejects").iterdir():
+        path.unlink()
+    with pytest.raises(wf.LakeConflict, match=r"has removed .* before it was complete"):
+        file.write(rows)
+    file.discard()
+
+
+def test_a_lock_of_a_folder_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that waits until another one ends, which leaves nothing, keeps out the next one."""
+    fcntl = pytest.importorskip("fcntl")
+    first, flock = Store.of(tmp_path / "lake", None, None).locked(), fcntl.flock
+
+    def late(file: int, lock: int) -> None:
+        monkeypatch.undo()
+        first.__exit__(None, None, None)
+        flock(file, lock)
+
+    first.__enter__()
+    monkeypatch.setattr(fcntl, "flock", late)
+    second, third = (Store.of(tmp_path / "lake", None, None) for _ in range(2))
+    with second.locked(waits=True), pytest.raises(wf.LakeConflict), third.locked():
+        pass
+    assert not (tmp_path / "lake").exists()

@@ -156,7 +156,7 @@ class _Sink(io.RawIOBase):
         if self._is_discarded:
             return
         if self._store.is_local:
-            self._store.append(self._path, data)
+            self._store.append(self._path, data, self._size - len(data))
             return
         if self._stream is None:
             self._stream = self._store.open(self._path)

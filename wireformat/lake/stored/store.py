@@ -132,21 +132,39 @@ class Store:
             return
         import fcntl
 
-        self._make_folder("")
-        file = self._open_folder()
+        file = self._open_locked(fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         try:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-            except BlockingIOError:
-                raise LakeConflict(f"another process is writing to the lake {self._root}: write again later") from None
-            except OSError:
-                pass  # some file systems have no locks
             yield
         finally:
+            self.remove_empty()
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_UN)  # a forked process also has the file
             os.close(file)
-            self.remove_empty()
+
+    def _open_locked(self, lock: int) -> int:
+        """Makes, opens and locks the folder; raises LakeConflict if another write holds the lock.
+
+        lock   flags of flock
+
+        A write that ends removes a folder that it has made and left empty: the lock must be that of the folder that
+        is there now.
+        """
+        import fcntl
+
+        while True:
+            self._make_folder("")
+            file = self._open_folder()
+            try:
+                fcntl.flock(file, lock)
+            except BlockingIOError:
+                os.close(file)
+                raise LakeConflict(f"another process is writing to the lake {self._root}: write again later") from None
+            except OSError:
+                return file  # some file systems have no locks
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), os.stat(self._root or "/")):  # noqa: PTH116 - a path of the file system
+                    return file
+            os.close(file)
 
     def _open_folder(self) -> int:
         """Opens the folder, to lock it; raises LakeError if this user may not write there."""
@@ -247,16 +265,38 @@ class Store:
                 self.delete(unfinished)
             raise
 
-    def append(self, path: str, data: bytes) -> None:
-        """Adds bytes to a file of this machine, which may not exist yet. Elsewhere, writes a complete file."""
+    def append(self, path: str, data: bytes, size: int = 0) -> None:
+        """Adds bytes to a file of this machine. Elsewhere, writes a complete file.
+
+        size   of the file so far; 0 makes the file
+
+        Raises OSError, and LakeConflict if the file is gone.
+        """
         if self.is_local:
-            with self._advising(path), open(self.path(path), "ab", buffering=0) as file:  # noqa: PTH123 - a path of the file system
+            with self._advising(path), self._opened(path, size) as file:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[file.write(rest) :]
             return
         with self._filesystem.open_output_stream(self.path(path)) as file:
             file.write(data)
+
+    def _opened(self, path: str, size: int) -> io.FileIO:
+        """Opens a file of this machine at its end; see `append`."""
+        if size:
+            try:
+                file = io.FileIO(self.path(path), "r+")
+            except FileNotFoundError:
+                gone = self.path(_without_partition(path))
+                message = f"another process has removed {gone} before it was complete: write again"
+                raise LakeConflict(message) from None
+            file.seek(size)
+            return file
+        try:
+            return io.FileIO(self.path(path), "w")
+        except FileNotFoundError:  # the folder was empty, and the write that had made it has removed it
+            self.make_folder_of(path)
+            return io.FileIO(self.path(path), "w")
 
     def flush(self, path: str) -> None:
         """Waits until the bytes of a file are on the disk of a durable store."""
