@@ -48,6 +48,10 @@ test: venv ## the same, with Spark and a PostgreSQL server of each kind
 test-all: venv ## run all tests, with all examples
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)
 
+.PHONY: test-rest
+test-rest: venv ## run what make test leaves out: the other tests, and all examples of the properties
+	@$(WITH_JAVA) $(PYTEST) -m 'slow or examples' $(ARGS)
+
 .PHONY: coverage
 coverage: venv ## run the quick tests, list the lines of the packages that none of them runs (compiled code is left out)
 	@HYPOTHESIS_PROFILE=quick JAVA_HOME=/nowhere $(PYTEST) -m 'not spark and not server and not slow' --cov $(ARGS)

@@ -62,7 +62,7 @@ def selection(target: str) -> Callable[[pytest.Item], bool]:
     assert recipe is not None
     expression = re.search(r"-m '(.*?)'", recipe[1])
     assert expression is not None
-    marks = re.findall(r"\w+", expression[1].replace("not", "").replace("and", ""))
+    marks = {*re.findall(r"\w+", expression[1])} - {"and", "or", "not"}
     return lambda item: bool(eval(expression[1], {mark: bool(item.get_closest_marker(mark)) for mark in marks}))
 
 
@@ -75,6 +75,12 @@ def quick(items: list[pytest.Item]) -> list[pytest.Item]:
 def short(items: list[pytest.Item]) -> list[pytest.Item]:
     """What `make test` runs."""
     return list(filter(selection("test"), items))
+
+
+@pytest.fixture(scope="module")
+def rest(items: list[pytest.Item]) -> list[pytest.Item]:
+    """What `make test-rest` runs."""
+    return list(filter(selection("test-rest"), items))
 
 
 def folders(items: list[pytest.Item]) -> set[str]:
@@ -125,6 +131,16 @@ def test_a_short_run_has_spark_and_a_server_of_each_kind(short: list[pytest.Item
     assert {group_of(item.nodeid) for item in on_servers} == {"servers", "live"}
     versions = [parameters_of(item).get("version") for item in on_servers]
     assert set(versions) - {None} == set(SERVERS)
+
+
+def test_a_short_run_and_the_rest_are_everything(
+    items: list[pytest.Item], short: list[pytest.Item], rest: list[pytest.Item]
+) -> None:
+    assert {*short} | {*rest} == {*items}
+    once = {*items} - {*rest}
+    assert not [item.nodeid for item in once if item.get_closest_marker("hypothesis")]
+    assert not [item.nodeid for item in once if "mutants" in item.nodeid or "fuzz/test_texts" in item.nodeid]
+    assert len(once) > 2000
 
 
 def test_every_test_over_captures_has_some_in_a_short_run(items: list[pytest.Item], short: list[pytest.Item]) -> None:

@@ -6,10 +6,15 @@ capture or the server only, some are enough for a short run; the others are mark
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 import wireformat as wf
 
@@ -192,6 +197,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
             alike.setdefault((item.nodeid.split("[")[0], *captures.values(), *others), []).append(item)
         if item.get_closest_marker("server") and parameters.get("version", SERVERS[0]) not in SERVERS:
             item.add_marker("slow")
+        if has_more_examples(item):
+            item.add_marker("examples")
     for cases in alike.values():
         _mark_others(cases, CAPTURES_OF_A_FORMAT)
     for name, cases in of_test.items():
@@ -219,6 +226,20 @@ def _mark_others(cases: list[pytest.Item], enough: int, turn: int = 0) -> None:
     for number, item in enumerate(cases):
         if number not in chosen:
             item.add_marker("slow")
+
+
+def has_more_examples(item: pytest.Item) -> bool:
+    """Whether a test may have more examples in a long run."""
+    return isinstance(item, pytest.Function) and (is_hypothesis_test(item.function) or _follows_profile(item.module))
+
+
+@cache
+def _follows_profile(module: ModuleType) -> bool:
+    """Whether the number of examples in a module, or in those that its functions are from, follows the profile."""
+    if any(source in inspect.getsource(module) for source in ("import ONE_IN", "import PROFILE", "@thinned")):
+        return True
+    names = {value.__module__ for value in vars(module).values() if inspect.isfunction(value)} - {module.__name__}
+    return any(_follows_profile(sys.modules[name]) for name in names if name.startswith("tests."))
 
 
 def fixtures_of(item: pytest.Item) -> set[str]:
