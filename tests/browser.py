@@ -28,7 +28,7 @@ os.dup2(second, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 """Runs a program with these pipes as file descriptors 3 and 4, where Chromium looks for them."""
-SECONDS = 60
+SECONDS = 300
 """The most that one answer may take."""
 
 
