@@ -26,30 +26,35 @@ _ENTRY_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
 
 @compiled
 def _measure_names(
-    rows: Array, count: Int, map_index: Int, cells: Array, dictionary: Array, entry: Int, offsets: Array
+    rows: Array, count: Int, map_index: Int, cells: Array, dictionary: Array, entry: Int, offsets: Array, ends: Array
 ) -> Int:
     """Fills offsets[n + 1] with the offsets of the names or types of all cells.
 
     map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new image
     cells       int32[maps, n, 2]: the pairs of the names or types of images that are not complete
     entry       CELL_NAME or CELL_TYPE
+    ends        int32[count], filled: one past the row's last cell
     returns     how many bytes of text there are; the offsets are only valid if this fits in an int32
     """
-    used = total = np.int64(0)
+    total = np.int64(0)
+    used = np.uint64(0)  # indices without a sign are not counted from the end
     for row in range(count):
         chosen = map_index if map_index >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
         begin = rows[ENDS + chosen, row - 1] if row > 0 else 0
         end = rows[ENDS + chosen, row]
-        is_complete = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
-        column = rows[RELATION, row] + CELLS + entry
-        for cell in range(begin, end):
-            offsets[used] = total
-            used += 1
-            if is_complete:
+        if rows[PRESENT, row] >> (COMPLETE + chosen) & 1:
+            column = np.uint64(rows[RELATION, row] + CELLS + entry)
+            for _ in range(begin, end):
+                offsets[used] = total
+                used += np.uint64(1)
                 total += np.int64(dictionary[column, 1])
-                column += CELL_ENTRIES
-            else:
+                column += np.uint64(CELL_ENTRIES)
+        else:
+            for cell in range(begin, end):
+                offsets[used] = total
+                used += np.uint64(1)
                 total += np.int64(cells[chosen, cell, 1])
+        ends[row] = used
     offsets[used] = total
     return total
 
@@ -119,31 +124,20 @@ def expand_complete_images(rows: Array, count: int, cells: Array, dictionary: Ar
         _expand(rows, count, cells, dictionary)
 
 
-def names_of_complete(scanned: ScannedRows, map_index: int, field: int, cells: int) -> pa.Array:
+def names_of_complete(scanned: ScannedRows, map_index: int, field: int, most: int) -> tuple[pa.Array, Array]:
     """Returns the names or types of the cells of one map as a string column; raises the errors of `check_text`.
 
     map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new image
     field       NAME or TYPE
-    cells       the number of cells
+    most        the largest number of cells
+    returns     also int32[n]: for each row, one past its last cell
     """
     pairs, entry = scanned.cells[:, field], _ENTRY_OF_FIELD[field]
-    offset_buffer = pa.allocate_buffer(4 * (cells + 1))
-    offsets = np.frombuffer(offset_buffer, np.int32)
-    total = _measure_names(scanned.rows, scanned.row_count, map_index, pairs, scanned.dictionary, entry, offsets)
-    size = check_text(scanned, int(total))
+    offset_buffer = pa.allocate_buffer(4 * (most + 1))
+    offsets, ends = np.frombuffer(offset_buffer, np.int32), np.empty(scanned.row_count, np.int32)
+    images = scanned.rows, scanned.row_count, map_index, pairs, scanned.dictionary, entry, offsets
+    size = check_text(scanned, int(_measure_names(*images, ends)))
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
-    target = np.frombuffer(data, np.uint8)
-    _copy_names(
-        scanned.rows,
-        scanned.row_count,
-        map_index,
-        pairs,
-        scanned.dictionary,
-        entry,
-        offsets,
-        scanned.source,
-        scanned.text,
-        target,
-    )
+    _copy_names(*images, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
     data.resize(size, shrink_to_fit=False)
-    return pa.Array.from_buffers(pa.string(), cells, [None, offset_buffer, data], 0)
+    return pa.Array.from_buffers(pa.string(), int(ends[-1]), [None, offset_buffer, data], 0), ends

@@ -137,9 +137,18 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
     return scanned._replace(rows=rows, cells=cells), nested
 
 
+@compiled
+def _select_texts(rows: Array, field: Int, pairs: Array) -> None:
+    """Fills pairs[n, 2] with those of one text field of n rows."""
+    for row in range(len(pairs)):
+        pairs[row, 0], pairs[row, 1] = rows[field, row], rows[field + 1, row]
+
+
 def text_pairs(scanned: ScannedRows, field: int) -> Array:
     """Returns int32[count, 2]: the pairs of one text field of the rows."""
-    return scanned.rows[field : field + 2, : scanned.row_count].T.astype(np.int32, order="C")
+    pairs = np.empty((scanned.row_count, 2), np.int32)
+    _select_texts(scanned.rows, field, pairs)
+    return pairs
 
 
 def cell_count(scanned: ScannedRows, map_index: int) -> int:
@@ -232,7 +241,7 @@ def _map(map_index: int, arrow_type: pa.DataType, scanned: ScannedRows, presence
     if map_index == DETAIL or presence.never(COMPLETE + map_index):
         keys = strings(scanned.cells[map_index, NAME], count, scanned, pa.string())
     else:
-        keys = names_of_complete(scanned, map_index, NAME, count)
+        keys, _ = names_of_complete(scanned, map_index, NAME, count)
     values = strings(scanned.cells[map_index, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[arrow_type.key_field, arrow_type.item_field])
     return _nested(
@@ -247,10 +256,8 @@ def _types(arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -
         is_empty = (present >> (GIVEN + NEW) & IMAGE_BITS > 0) & (present >> UNTYPED & 1 == 0)
         return _nested(arrow_type, np.zeros(count, np.int32), _bitmap(is_empty), pa.nulls(0, pa.string()))
     if not (presence.never(COMPLETE + NEW) and presence.never(COMPLETE + OLD)):
-        new, old = (np.diff(rows[ENDS + map_index, :count], prepend=0) for map_index in (NEW, OLD))
-        type_ends = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
         image_bits = rows[PRESENT, :count] >> (GIVEN + NEW) & IMAGE_BITS
-        types = names_of_complete(scanned, -1, TYPE, int(type_ends[-1]))
+        types, type_ends = names_of_complete(scanned, -1, TYPE, cell_count(scanned, NEW) + cell_count(scanned, OLD))
         return _nested(arrow_type, type_ends, None if image_bits.all() else _bitmap(image_bits > 0), types)
     ends, has_image = np.empty(count, np.int32), np.empty(count, np.uint8)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
