@@ -89,6 +89,7 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
                 waiting.remove(table)  # from now on the log may name its files
                 folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
                 there.is_made = True
+                there.reached = position.delivered
                 folder.flush()
         lake.commit(position)
         if lake.format != "delta" and not lake.store.moves:

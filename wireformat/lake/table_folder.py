@@ -49,7 +49,7 @@ class TableFolder:
     table may name them: they then stay if the write fails.
 
     Raises OptionError for a column that cannot be stored, BadRows for a type that the Delta table cannot take, and
-    LakeError if the Delta table that earlier writes have made is gone.
+    LakeError if the Delta table that earlier writes have made is gone or lacks their rows.
     """
 
     def __init__(self, lake: LakeFiles, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
@@ -74,6 +74,8 @@ class TableFolder:
                 f"expected the Delta table of {written(name)} in {store.path(self.table.folder)}, as earlier writes "
                 "have left it, got none: put it back, or write the whole stream to a new lake"
             )
+        if self.delta is not None:
+            self.delta.check_whole(self.table.reached)
         other_types = {} if self.delta is None else self._types_of_delta(self.delta, typed, columns)
         self.stored = StoredSchema(typed, self.table, other_types)
         self.written: list[WrittenFile] = []

@@ -209,6 +209,7 @@ class TableWriter:
                 delta.evolve(self._target.schema)
                 self._target.may_be_logged = True
                 delta.append(self._target.schema, self._target.written, commit_properties(position, self._relation_id))
+            self._target.table.reached = position.delivered
             delta.flush()
             delta.keep(position, self._relation_id)
         self._target.publish()

@@ -19,7 +19,7 @@ from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
 from ..parquet import WrittenFile
 from ..stored.store import Store
-from .log import LAST_CHECKPOINT, POSITION, added_path, checkpoint_path, commit_path, log_of, position_in
+from .log import LAST_CHECKPOINT, added_path, checkpoint_path, commit_path, last_write, log_of, position_in
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -91,6 +91,27 @@ class DeltaFolder:
         self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
         self.done, self.relation_id = position_in(self.table)
 
+    def check_whole(self, reached: Position | None) -> None:
+        """Raises LakeError if rows of earlier writes were taken away: the next ones would follow a gap.
+
+        reached   the position after the last write to the table, as the manifest has it; None if it does not
+        """
+        if self.table is None:
+            return
+        where = self._store.path(self._folder)
+        if reached is not None and reached.is_ahead(self.done):
+            raise LakeError(
+                f"expected the Delta table in {where} at the position that the manifest has for it, got an older one: "
+                "put the newer one back, or write the whole stream to a new lake"
+            )
+        version, is_undone = last_write(self._commit, self.table.version())
+        if is_undone:
+            raise LakeError(
+                f"expected the Delta table in {where} with the rows of its last write, got one that was restored to an "
+                f"earlier version; call `deltalake.DeltaTable(folder).restore({version})`, or write the whole stream "
+                "to a new lake"
+            )
+
     def keep(self, position: CapturePosition, relation_id: int | None) -> None:
         """Keeps the table in memory for the next write of this process, with the position of its last commit."""
         if self.table is None or self.done is None:
@@ -158,11 +179,9 @@ class DeltaFolder:
         import deltalake
 
         assert self.table is not None, "the table exists"
-        last = version = self.table.version()
-        while (commit := self._commit(version)) is not None and POSITION.encode() not in commit:
-            version -= 1
         table = self.table
-        if commit is not None and version < last:
+        version, _ = last_write(self._commit, table.version())
+        if version is not None and version < table.version():
             table = deltalake.DeltaTable(self._uri, version, storage_options=self._options)
         return {field.name for field in table.schema().fields}
 

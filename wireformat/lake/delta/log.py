@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -76,6 +77,29 @@ def position_in(table: DeltaTable) -> tuple[Position | None, int | None]:
     transactions, lsn, csn = (table.transaction_version(_APPLICATION + name) for name in _NUMBERS)
     done = None if transactions is None else Position(transactions, lsn, csn)
     return done, table.transaction_version(_RELATION_ID)
+
+
+def last_write(commit: Callable[[int], bytes | None], version: int) -> tuple[int | None, bool]:
+    """Returns the version of the last commit with a position, and whether the table was restored to one before it.
+
+    commit    returns the bytes of a commit; None if the log no longer has it. The version is then None
+    version   the last one of the table
+
+    A commit that restores a table keeps the versions of its applications. One that gives a time, not a version, counts
+    as one to an earlier version.
+    """
+    shown = version  # the version with the rows that readers see
+    while (raw := commit(version)) is not None:
+        if POSITION.encode() in raw:
+            return version, shown < version
+        if shown == version:
+            shown = version - 1
+            if b'"RESTORE"' in raw:
+                about: Any = [json.loads(line).get("commitInfo") or {} for line in raw.splitlines()]
+                found = [one["operationParameters"] for one in about if one.get("operation") == "RESTORE"]
+                shown = min([shown, *(int(one.get("version") or -1) for one in found)])
+        version -= 1
+    return None, False
 
 
 def undo_damaged_commits(store: Store) -> None:

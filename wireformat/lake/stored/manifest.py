@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import StateError
 from ...stream.capture_position import CapturePosition
+from ...stream.positions import Position
 from .store import Store
 
 PATH = "_wireformat.json"
@@ -56,6 +57,7 @@ class StoredTable:
     current   the index of the version of its last row
     files     its files in a Parquet lake, without those in earlier lists
     is_made   whether its Delta table exists
+    reached   the position after the last write to its Delta table; None if an earlier release has made it
     """
 
     folder: str
@@ -65,6 +67,7 @@ class StoredTable:
     current: int = 0
     files: list[File] = field(default_factory=list)
     is_made: bool = False
+    reached: Position | None = None
 
 
 @dataclass
@@ -120,6 +123,7 @@ class Manifest:
                     "current": table.current,
                     "files": [file._asdict() for file in table.files],
                     "is_made": table.is_made,
+                    "reached": table.reached and table.reached[:3],
                 }
                 for (schema, name), table in self.tables.items()
             ],
@@ -150,6 +154,7 @@ class Manifest:
                 int(table.get("current", 0)),
                 [File(**file) for file in table["files"]],
                 bool(table.get("is_made")),
+                Position(*table["reached"]) if table.get("reached") else None,
             )
             for table in fields["tables"]
         }
