@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...errors import StateError
+from ...options import TABLE_STATES
 from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
+from ...stream.saved import COUNT, FLAG, SIGNED, TEXT, UNSIGNED, Shape, check, maybe, one_of
 from .store import Store
 
 PATH = "_wireformat.json"
@@ -131,47 +136,110 @@ class Manifest:
         return json.dumps(fields, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str, where: str) -> Manifest:
+    def from_json(cls, text: str | bytes, where: str) -> Manifest:
         """Returns the manifest from what `to_json` returned; raises StateError.
 
         where   the path, for errors
         """
         fields = _checked_fields(text, KIND, where)
-        try:
+        with _naming_damage(where):
             return cls._read(fields)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise _damaged(where) from None
 
     @classmethod
     def _read(cls, fields: Any) -> Manifest:
-        position = fields["position"]
-        tables = {
-            (table["table_schema"], table["table_name"]): StoredTable(
-                table["folder"],
-                {column["name"]: column["stored"] for column in table["columns"]},
-                {column["name"]: column["type"] for column in table["columns"] if column["type"] is not None},
-                [StoredVersion(**version) for version in table.get("versions", ())],
-                int(table.get("current", 0)),
-                [File(**file) for file in table["files"]],
-                bool(table.get("is_made")),
-                Position(*table["reached"]) if table.get("reached") else None,
-            )
-            for table in fields["tables"]
-        }
+        check({name: fields[name] for name in _FIELDS}, _FIELDS, KIND)
+        tables: dict[tuple[str, str], StoredTable] = {}
+        for table in fields["tables"]:
+            names, stored = _stored_table(table)
+            _require(names not in tables)
+            tables[names] = stored
+        _require(len({table.folder for table in tables.values()}) == len(tables))
+        _require(all(map(_is_inside, fields.get("earlier", ()))))
+        partition_by = fields["partition_by"]
+        if isinstance(partition_by, dict):
+            check({"tables": [*partition_by.values()]}, {"tables": [TEXT]}, KIND)
+        else:
+            check({"column": partition_by}, {"column": maybe(TEXT)}, KIND)
+        lists = {name: fields[name] for name in ("patterns", "publications") if name in fields}
+        check(lists, {name: [TEXT] for name in lists}, KIND)
         return cls(
             fields["format"],
             fields["state"],
-            fields["partition_by"],
-            [*map(str, fields["patterns"])] if "patterns" in fields else None,
-            int(fields["writes"]),
-            None if position is None else CapturePosition.from_json(json.dumps(position)),
+            partition_by,
+            lists.get("patterns"),
+            fields["writes"],
+            CapturePosition.from_json(json.dumps(fields["position"])),
             tables,
-            [str(path) for path in fields.get("earlier", ())],
-            [*map(str, fields["publications"])] if "publications" in fields else None,
+            [*fields.get("earlier", ())],
+            lists.get("publications"),
         )
 
 
-def _checked_fields(text: str, expected: str, where: str) -> Any:
+_FIELDS: Shape = {"format": one_of("parquet", "delta"), "state": one_of(*TABLE_STATES), "writes": COUNT}
+_TABLE: Shape = {
+    **dict.fromkeys(("table_schema", "table_name", "folder"), TEXT),
+    "current": COUNT,
+    "is_made": FLAG,
+    "name": [TEXT],
+    "stored": [TEXT],
+    "type": [maybe(TEXT)],
+}
+_VERSION: Shape = {"columns": [TEXT], "types": [maybe(TEXT)], "typmods": [SIGNED]}
+_FILES: Shape = {"path": [TEXT], "rows": [COUNT], "size": [COUNT]}
+_REACHED: Shape = {"transactions": COUNT, "lsn": maybe(UNSIGNED), "csn": maybe(UNSIGNED)}
+
+
+def _stored_table(found: Any) -> tuple[tuple[str, str], StoredTable]:
+    """Returns the names of a table, and what the manifest says about it; raises StateError, KeyError and TypeError."""
+    columns = {name: [column[name] for column in found["columns"]] for name in ("name", "stored", "type")}
+    about = {"current": 0, "is_made": False} | {name: found[name] for name in _TABLE if name in found}
+    check(about | columns, _TABLE, KIND)
+    _require(all(len({*columns[name]}) == len(columns[name]) for name in ("name", "stored")))
+    versions = [StoredVersion(**version) for version in found.get("versions", ())]
+    for version in versions:
+        given = version._asdict() if version.typmods is not None else version._replace(typmods=[])._asdict()
+        check(given, _VERSION, KIND)
+        _require(len(version.columns) == len(version.types) == len(version.typmods or version.types))
+    _require(about["current"] < max(len(versions), 1))
+    reached = None
+    if found.get("reached") is not None:
+        reached = Position(*found["reached"])
+        check(dict(zip(_REACHED, found["reached"], strict=True)), _REACHED, KIND)
+    table = StoredTable(
+        about["folder"],
+        dict(zip(columns["name"], columns["stored"], strict=True)),
+        {name: type for name, type in zip(columns["name"], columns["type"], strict=True) if type is not None},
+        versions,
+        about["current"],
+        _files(about["folder"], [File(**file) for file in found["files"]]),
+        about["is_made"],
+        reached,
+    )
+    return (found["table_schema"], found["table_name"]), table
+
+
+def _files(folder: str, files: list[File]) -> list[File]:
+    """Returns files in the folder of a table; raises StateError."""
+    check({name: [getattr(file, name) for file in files] for name in _FILES}, _FILES, KIND)
+    for path in (folder, *(file.path for file in files)):
+        _require(_is_inside(path) and f"{path}/".startswith(f"{folder}/"))
+    return files
+
+
+def _is_inside(path: Any) -> bool:
+    """Whether a path is one in the folder of a lake."""
+    return isinstance(path, str) and _INSIDE.fullmatch(path) is not None
+
+
+_INSIDE = re.compile(r"(?!\.)[^/\\:\0]+(/(?!\.)[^/\\:\0]+)+")
+
+
+def _require(is_so: bool) -> None:
+    if not is_so:
+        raise ValueError
+
+
+def _checked_fields(text: str | bytes, expected: str, where: str) -> Any:
     """Returns the fields of a manifest or a list of files; raises StateError for another kind of text or version."""
     try:
         fields = json.loads(text)
@@ -188,17 +256,22 @@ def _checked_fields(text: str, expected: str, where: str) -> Any:
     return fields
 
 
-def _damaged(where: str) -> StateError:
-    return StateError(
-        f"{where}: the manifest is damaged: expected the fields of version {VERSION}; restore it from a copy, or write "
-        "the stream to a new folder"
-    )
+@contextmanager
+def _naming_damage(where: str) -> Iterator[None]:
+    """Raises StateError, which names the path of the manifest, for what is wrong in it."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise StateError(
+            f"{where}: the manifest is damaged: expected the fields of version {VERSION}, with paths in the lake; "
+            "restore it from a copy, or write the stream to a new folder"
+        ) from None
 
 
 def read_manifest(store: Store) -> Manifest | None:
     """Returns the manifest of a lake; None if there is none. Raises StateError."""
     raw = store.read(PATH)
-    return None if raw is None else Manifest.from_json(raw.decode("utf-8", "replace"), store.path(PATH))
+    return None if raw is None else Manifest.from_json(raw, store.path(PATH))
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
@@ -222,12 +295,10 @@ def read_files(store: Store, manifest: Manifest) -> dict[str, list[File]]:
     found: dict[str, list[File]] = {table.folder: [] for table in manifest.tables.values()}
     for path in manifest.earlier:
         where, raw = store.path(path), store.read(path)
-        try:
-            files = _checked_fields((raw or b"").decode("utf-8", "replace"), EARLIER_KIND, where)["files"]
-            for folder, listed in files.items():
-                found[folder] += (File(*file) for file in listed)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise _damaged(where) from None
+        files = _checked_fields(raw or b"", EARLIER_KIND, where)
+        with _naming_damage(where):
+            for folder, listed in files["files"].items():
+                found[folder] += _files(folder, [File(*file) for file in listed])
     for table in manifest.tables.values():
         found[table.folder] += table.files
     return found
