@@ -49,6 +49,11 @@ def encoded(events: Any, format: Any, **options: Any) -> None:
     list(wf.encode(events, format, **options))
 
 
+def streamed(**options: Any) -> None:
+    for _ in zip(range(9), wf.testing.stream(**options), strict=False):
+        pass
+
+
 def committed(events: Any, **options: Any) -> None:
     list(wf.transactions(events, **options))
 
@@ -60,6 +65,8 @@ def taken(batch: Any) -> None:
 
 READING = list(inspect.signature(wf.ReadOptions.check).parameters)
 TRANSACTIONS = ["two_phase", "drop_resent", "memory_limit", "after"]
+STREAM = list(inspect.signature(wf.testing.stream).parameters)
+ENCODING = list(inspect.signature(wf.arrow.encode).parameters)[2:]
 TYPED = list(inspect.signature(wf.arrow.typed).parameters)[2:]
 
 CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
@@ -79,6 +86,8 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "plugin.Encoder": (wf.plugin.Encoder, (FORMAT,), ["batch_bytes"]),
     "arrow.changes": (wf.arrow.changes, ([MESSAGE], FORMAT), ["columns", "engine", "threads", *READING]),
     "arrow.batches": (batches, ([MESSAGE], FORMAT), ["columns", "engine", "threads", *READING]),
+    "arrow.encode": (wf.arrow.encode, (CHANGES, "test-decoding"), ENCODING),
+    "testing.stream": (streamed, (), STREAM),
     "arrow.transactions": (wf.arrow.transactions, (CHANGES,), TRANSACTIONS),
     "arrow.open_transactions": (wf.arrow.open_transactions, (CHANGES,), TRANSACTIONS),
     "arrow.Transactions": (wf.arrow.Transactions, (), [*TRANSACTIONS, "state", "store"]),

@@ -96,6 +96,9 @@ PATTERNS = {
     'a."b.c"': ("a", "b.c"),
     '"a""b"."c"': ('a"b', "c"),
     "a b.ç": ("a b", "ç"),
+    '"".a': ("", "a"),
+    'a.""': ("a", ""),
+    '"""".""': ('"', ""),
 }
 
 
@@ -107,7 +110,7 @@ def test_patterns_are_split(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "a", ".", "a.", ".a", "a.b.c", '"a.b', 'a."b', 'a"b.c', '"a"x.b', 'a."b"x', '"".a'),
+        *("", "a", ".", "a.", ".a", "a.b.c", '"a.b', 'a."b', 'a"b.c', '"a"x.b', 'a."b"x', '"".'),
         *("a*.b", "public.ord*", "*a.b", "a.**", "a.b ", " a.b", "a. b"),
     ],
 )

@@ -8,7 +8,7 @@ PLAIN_NAME = "[a-z_][a-z0-9_]*"
 """A name that needs no quotes, unless it is a keyword: a regular expression, ASCII only."""
 
 _PLAIN = re.compile(PLAIN_NAME)
-_PART = re.compile(r'"((?:[^"]|"")+)"|(\*|[^."*]+)')
+_PART = re.compile(r'"((?:[^"]|"")*)"|(\*|[^."*]+)')
 _STAR_INSIDE = re.compile(r'[^."]\*|\*[^."]')
 
 # Keywords that are not unreserved, which quote_identifier() puts in quotes: openGauss, src/include/parser/kwlist.h at

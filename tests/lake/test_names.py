@@ -17,7 +17,23 @@ from wireformat.options.table_names import written
 from .reading import read, tables_of, values
 
 NAMES = (
-    *("plain", "../../x", "..", ".", "a/b", "a\\b", "_hidden", ".x", "-x", "Orders", "orders", "ORDERS", "a.b", "a=b"),
+    *(
+        "",
+        "plain",
+        "../../x",
+        "..",
+        ".",
+        "a/b",
+        "a\\b",
+        "_hidden",
+        ".x",
+        "-x",
+        "Orders",
+        "orders",
+        "ORDERS",
+        "a.b",
+        "a=b",
+    ),
     *("con", "lpt1", "a%2Fb", "~2F", "~", "a~", "a b", " a", "a ", "x" * 63, "X" * 63, "é" * 31, "区" * 21, "e\u0301"),
     *("\u00e9", "*", "?", '"', "'", ":", "\t", "\n", "\x7f", "CON", "a" * 500, "a" * 501, "𝔘" * 15),
 )

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.lake.stored import store as store_module
+from wireformat.lake.stored.store import Store
 
 from .histories import TABLES
 from .reading import values
@@ -30,8 +32,9 @@ def test_a_file_system_in_memory() -> None:
 
 
 @pytest.mark.parametrize(("format", "state"), KINDS)
-def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path) -> None:
+def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As object stores are written to: files have their names at once."""
+    monkeypatch.setattr(store_module, "is_of_this_machine", lambda folder: False)
     given: dict[str, Any] = {"storage_options": {"allow_http": "true"}}
     keys = {"keys": KEYS} if state == "latest" else {}
     (tmp_path / "lake").mkdir()
@@ -40,6 +43,25 @@ def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path) -
         capture_of(messages).write(uri, format=format, state=state, **given, **keys)
     assert wf.lake.position(uri, **given) == wf.lake.position(tmp_path / "lake")
     check(MESSAGES, tmp_path / "lake", state)
+
+
+@pytest.mark.parametrize("is_uri", [True, False])
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_new_folder_with_storage_options(format: str, state: str, is_uri: bool, tmp_path: Path) -> None:
+    """A folder of this machine is made, as without them, and only one write at a time may be under way."""
+    folder = tmp_path / "new" / "a lake"
+    place = folder.as_uri() if is_uri else str(folder)
+    given: dict[str, Any] = {"storage_options": {"allow_http": "true"}}
+    with pytest.raises(wf.OptionError, match="option folder: expected a lake"):
+        wf.lake.position(place, **given)
+    assert [*tmp_path.iterdir()] == []
+    keys = {"keys": KEYS} if state == "latest" else {}
+    for messages in (MESSAGES[:30], MESSAGES):
+        capture_of(messages).write(place, format=format, state=state, **given, **keys)
+    assert wf.lake.position(place, **given) == wf.lake.position(folder)
+    check(MESSAGES, folder, state)
+    with Store.of(folder, None, None).locked(), pytest.raises(wf.LakeConflict):
+        capture_of(MESSAGES).write(place, format=format, state=state, **given, **keys)
 
 
 def test_little_memory(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options import TABLE_STATES, ReadOptions
 from ..options.checks import flag, one_of, shown, texts
+from ..options.local_paths import path_or_uri
 from ..options.table_names import TableName, canonical_patterns, one_table, suggestion, written
 from ..sources.handed_rows import HandedRows
 from ..sources.identities import Identities
@@ -122,10 +123,14 @@ class LakeOptions:
         state = one_of("state", state, TABLE_STATES)
         if keys is not None and state != "latest":
             raise OptionError("option keys: expected state='latest', which needs them; changes have no key")
+        if rejects is not None:
+            path_or_uri("rejects", rejects)
         if rejects is not None and mode == "FAILFAST":
             raise OptionError("option rejects: needs mode='PERMISSIVE' or 'DROPMALFORMED'; FAILFAST rejects nothing")
         if partition_by is not None and not isinstance(partition_by, (str, Mapping)):
             raise OptionError(f"option partition_by: expected a column or a mapping, got {shown(partition_by)}")
+        if isinstance(partition_by, Mapping):
+            texts("partition_by", partition_by.values())
         if schemas is not None and not isinstance(schemas, Mapping):
             raise OptionError(f"option schemas: expected a mapping of table to schema, got {shown(schemas)}")
         if filesystem is not None and format == "delta" and storage_options is None:
@@ -134,9 +139,9 @@ class LakeOptions:
             one_of("format", format, _FORMATS),
             state,
             canonical_patterns(tables),
-            _by_table(partition_by) if isinstance(partition_by, Mapping) else partition_by,
+            _by_table("partition_by", partition_by) if isinstance(partition_by, Mapping) else partition_by,
             _checked_keys(keys),
-            _by_table(schemas or {}),
+            _by_table("schemas", schemas or {}),
             rejects,
             flag("durable", durable),
             filesystem,
@@ -171,9 +176,9 @@ class LakeOptions:
         checked_manifest(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
 
-def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a mapping with the names of tables as `written` returns them."""
-    return {written(one_table(name)): value for name, value in given.items()}
+def _by_table(option: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a mapping with the names of tables as `written` returns them; raises OptionError."""
+    return {written(one_table(name, option)): value for name, value in given.items()}
 
 
 def _checked_keys(
@@ -181,7 +186,7 @@ def _checked_keys(
 ) -> dict[str, Sequence[str]] | Sequence[str] | None:
     """Returns the option `keys`; raises OptionError."""
     if isinstance(given, Mapping):
-        return {name: texts("keys", columns) for name, columns in _by_table(given).items()}
+        return {name: texts("keys", columns) for name, columns in _by_table("keys", given).items()}
     return None if given is None else texts("keys", given)
 
 

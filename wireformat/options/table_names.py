@@ -19,14 +19,14 @@ MOST_NAMES = 5
 """The number of tables that are listed if the wrong name is similar to none of them."""
 
 
-def one_table(table: Any) -> tuple[str, str]:
-    """Returns schema and table of the option `table`; raises OptionError."""
+def one_table(table: Any, option: str = "table") -> tuple[str, str]:
+    """Returns schema and table of a table that an option names; raises OptionError."""
     if not isinstance(table, str):
-        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
+        raise OptionError(f"option {option}: expected a name, schema.table, got {shown(table)}")
     try:
         return split_table(table)
     except ValueError as error:
-        raise OptionError(f"option table: {error}") from None
+        raise OptionError(f"option {option}: {error}") from None
 
 
 def written(names: tuple[str | None, str | None]) -> str:
@@ -58,5 +58,5 @@ def suggestion(wrong: str, there: Collection[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    is_plain = not {*name} & {*'*.,"'} and name == name.strip()
+    is_plain = name and not {*name} & {*'*.,"'} and name == name.strip()
     return name if is_plain else '"' + name.replace('"', '""') + '"'

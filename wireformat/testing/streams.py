@@ -9,10 +9,12 @@ from ..errors import OptionError
 from ..events import Event
 from ..formats.adapt import adapted
 from ..formats.registry import find_row
-from ..options.checks import number
+from ..options.checks import flag, number, shown
 from ..options.keywords import checks_keywords
 from .server import Server, StreamRecipe
 from .tables import COLUMNS, Table, Values, check_table
+
+_MOST_TABLES = 1_000_000
 
 _ABILITIES: dict[str, frozenset[str]] = {
     "parallel": frozenset(),
@@ -47,18 +49,24 @@ def stream(
     """
     row = find_row(format)
     if isinstance(tables, int):
+        if tables > _MOST_TABLES:
+            raise OptionError(f"option tables: expected at most {_MOST_TABLES}, got {shown(tables)}")
         names = (f"orders_{index}" for index in range(number("tables", tables, 1)))
         tables = [Table("shop", name, COLUMNS, ("default", "full")[index % 4 == 3]) for index, name in enumerate(names)]
+    if not isinstance(tables, Sequence):
+        raise OptionError(f"option tables: expected a number or a list of tables, got {shown(tables)}")
     for table in tables:
         check_table(table)
     if len({table[:2] for table in tables}) < len(tables) or not tables:
         raise OptionError("option tables: expected at least one table, no two of the same name")
+    if not isinstance(seed, int):
+        raise OptionError(f"option seed: expected a whole number, got {shown(seed)}")
     plan = StreamRecipe(
         tuple(tables),
         number("transactions", transactions, 0),
         seed,
         number("changes", changes, 1),
-        schema_changes,
+        flag("schema_changes", schema_changes),
         _ABILITIES[row.order] | ({"unsent"} if "unsent values" not in row.cannot_say else set()),
         "types" in row.cannot_say,
         row.order,

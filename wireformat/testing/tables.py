@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import OptionError
-from ..options.checks import one_of
+from ..options.checks import one_of, shown
 
 Values = dict[str, "str | None"]
 Key = tuple["str | None", ...]
@@ -70,8 +70,19 @@ COLUMNS = (
 )
 
 
+def _is_table(found: Any) -> bool:
+    """Whether this is a table, and all names and types in it are texts."""
+    if not isinstance(found, Table) or not isinstance(found.columns, (tuple, list)):
+        return False
+    columns: tuple[Any, ...] = tuple(found.columns)
+    names = [one[:2] if isinstance(one, Column) else (None,) for one in columns]
+    return all(isinstance(text, str) for texts in (found[:2], *names) for text in texts)
+
+
 def check_table(table: Table) -> None:
     """Raises OptionError for a table that a stream cannot have."""
+    if not _is_table(table):
+        raise OptionError(f"option tables: expected wireformat.testing.Table of texts and Columns, got {shown(table)}")
     where = f"option tables: {table.schema}.{table.name}"
     one_of(f"replica_identity of {table.schema}.{table.name}", table.replica_identity, ("default", "full"))
     for column in table.columns:

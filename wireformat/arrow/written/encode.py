@@ -15,7 +15,7 @@ from ...formats.base import Writer
 from ...formats.registry import find_format, find_row
 from ...limits import SENDER_BATCH_BYTES
 from ...options import ReadOptions, resolve
-from ...options.checks import mapping, number, one_of
+from ...options.checks import flag, mapping, number, one_of
 from ...options.keywords import checks_keywords
 from ..row_changes import RowChanges, record_batches
 from ..schemas import CHANGES
@@ -61,7 +61,7 @@ def encode(
     given = mapping("options", options)
     writer = chosen.writer(given, encoding=checked, batch_bytes=number("batch_bytes", batch_bytes, 0))
     batches = map(conformed, record_batches(changes))
-    adapt_to = format if adapt else None
+    adapt_to = format if flag("adapt", adapt) else None
     resolved = resolve(given, find_row(format).options)
     is_plain = not resolved.get("skip-empty-xacts") and batch_bytes <= MOST_BATCH_BYTES
     if engine == "scan" and format in FORMS and is_plain and codecs.lookup(checked).name == "utf-8":

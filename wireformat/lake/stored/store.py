@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from ...errors import LakeConflict, LakeError, OptionError
 from ...extras import needs
-from ...options.checks import shown
-from ...options.local_paths import in_home
+from ...options.checks import shown, texts
+from ...options.local_paths import in_home, path_or_uri
 
 HIDDEN = ".wireformat-"
 """The beginning of the names of unfinished files. Readers of folders skip names that begin with a dot."""
@@ -83,19 +83,23 @@ class Store:
 
         folder            a path, or a URI such as `s3://bucket/lake`
         filesystem        of pyarrow or fsspec; `folder` is then a path in it
-        storage_options   of deltalake, which then opens the folder
+        storage_options   of deltalake, which then opens a folder that is not of this machine
         durable           see the class
 
         Raises OptionError and MissingExtra.
         """
-        if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
-            raise OptionError(f"option folder: expected a path or URI, got {shown(folder)}")
-        text = os.fspath(folder)
+        text = path_or_uri("folder", folder)
+        if storage_options is not None:
+            if not isinstance(storage_options, Mapping):
+                raise OptionError(f"option storage_options: expected a mapping, got {shown(storage_options)}")
+            texts("storage_options", [*storage_options, *storage_options.values()])
         if filesystem is not None:
             if not isinstance(filesystem, pafs.FileSystem):
+                if isinstance(filesystem, type) or not hasattr(filesystem, "isfile"):
+                    raise OptionError(f"option filesystem: expected one of pyarrow or fsspec, got {shown(filesystem)}")
                 filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
             return cls(filesystem, text, text, storage_options, durable)
-        if storage_options is not None:
+        if storage_options is not None and not is_of_this_machine(text):
             handler = pafs.PyFileSystem(_delta_handler(text, dict(storage_options)))
             return cls(handler, "", text, storage_options, durable)
         if "://" in text:
@@ -103,11 +107,11 @@ class Store:
                 found, path = pafs.FileSystem.from_uri(text)
             except (pa.ArrowInvalid, OSError) as error:
                 raise OptionError(f"option folder: {error}; pass filesystem or storage_options") from None
-            return cls(found, path, text, None, durable)
+            return cls(found, path, text, storage_options, durable)
         path = str(Path(in_home(text)).absolute())
         if os.path.isfile(path):  # noqa: PTH113 - Path raises if this user may not look there
             raise OptionError(f"option folder: {text} is a file; expected a folder, which need not be there yet")
-        return cls(pafs.LocalFileSystem(), path, path, None, durable)
+        return cls(pafs.LocalFileSystem(), path, path, storage_options, durable)
 
     @property
     def is_local(self) -> bool:
@@ -117,7 +121,8 @@ class Store:
     @property
     def moves(self) -> bool:
         """Whether a file can be renamed in one step. Object stores cannot do it, but show only complete files."""
-        return self.storage_options is None and self._filesystem.type_name not in ("s3", "gcs", "abfs")
+        has_handler = self.storage_options is not None and not self.is_local
+        return not has_handler and self._filesystem.type_name not in ("s3", "gcs", "abfs")
 
     @contextmanager
     def locked(self, *, waits: bool = False) -> Iterator[None]:
@@ -365,6 +370,11 @@ class Store:
         for found in self._filesystem.get_file_info(selector):
             if found.type == pafs.FileType.File:
                 yield found.path[begin:] if self._root else found.path.lstrip("/")
+
+
+def is_of_this_machine(folder: str) -> bool:
+    """Whether a path or URI is one of this machine."""
+    return "://" not in folder or folder.startswith("file://")
 
 
 def _flush(path: str) -> None:
