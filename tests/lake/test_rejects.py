@@ -84,6 +84,13 @@ def test_a_pipe_is_not_replaced(make: Callable[[Path], object], tmp_path: Path) 
     assert not path.is_file()
 
 
+def test_a_manifest_is_not_replaced(tmp_path: Path) -> None:
+    """Also where there is none yet: that of the lake itself would come after it."""
+    with pytest.raises(wf.OptionError, match="is not a rejects file"):
+        capture_of(MESSAGES, mode="PERMISSIVE").write(tmp_path, rejects=tmp_path / "_wireformat.json")
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_modes_without_a_rejects_file(tmp_path: Path) -> None:
     messages = inserts_of_types(("1", "integer"), ("2026-11-22", "date"))
     schemas = {"a.t": {"id": "integer", "v": "date"}}

@@ -22,6 +22,7 @@ from ..arrow.unread import UNREAD
 from ..errors import OptionError
 from ..options.table_names import TableName
 from .parquet import ParquetFile
+from .stored.manifest import PATH as MANIFEST
 from .stored.store import Store
 
 SCHEMA = pa.schema(
@@ -74,10 +75,10 @@ class Rejects:
 
     def _earlier(self, name: str) -> pq.ParquetFile | None:
         """Returns the existing rejects file; None if there is none. Raises OptionError for a file of another kind."""
-        if not self._store.exists(name):
+        if name != MANIFEST and not self._store.exists(name):
             return None
         found = self._store.parquet(name) if self._store.has(name) and self._store.is_parquet(name) else None
-        if found is None or found.schema_arrow.names != SCHEMA.names:
+        if name == MANIFEST or found is None or found.schema_arrow.names != SCHEMA.names:
             raise OptionError(
                 f"option rejects: {self._store.path(name)} is not a rejects file, so it is not replaced: pass another "
                 "path"
