@@ -179,6 +179,18 @@ def test_a_full_disk(format: str, state: str, tmp_path: Path) -> None:
     check(MESSAGES, tmp_path, state)
 
 
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """The error of the operating system for a write to an open file has no path."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as error:
+            write(MESSAGES, tmp_path / "lake", "parquet", "changes")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert Path(error.value.filename).parent == tmp_path / "lake" / "public"
+
+
 @pytest.mark.parametrize("state", ["changes", "latest"])
 def test_a_damaged_log(state: str, tmp_path: Path) -> None:
     """The error of deltalake becomes one of this package, which names the folder of the table."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import deltalake
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ import wireformat as wf
 from wireformat.options.table_names import written
 
 from ..lake.histories import messages_of
-from ..lake.reading import read, tables_of, values
+from ..lake.reading import manifest_of, read, tables_of, values
 from ..lake.test_later_writes import INSERTED, transaction, update
 from ..servers.captures import read_capture
 from .capture_streams import LAYOUTS, READ_BY_WORKERS, are_read_by_workers, as_in, streams_of
@@ -99,6 +100,33 @@ def test_a_later_write_knows_the_columns_of_the_lake(
     last = read(tmp_path / "lake", ("public", "t")).to_pylist()[-1]
     wanted = ("TEXT", None) if state == "latest" else (None, ["body"])
     assert (last["id"], last["body"], last["_unchanged"]) == (2, *wanted)
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_table_that_was_restored(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    """The next write says so, and what it says to do works. The manifest knows how far the table was."""
+    folder = tmp_path / "lake"
+    keys = {"keys": ["id"]} if state == "latest" else {}
+
+    def write(number: int, *changes: Any) -> None:
+        messages = messages_of([transaction(number, *changes)])
+        path = write_in_order({"one": messages}, tmp_path / f"{number}{len([*tmp_path.iterdir()])}", Random(3))
+        after = wf.lake.position(folder) if folder.exists() else None
+        frame = spark.read.parquet(path)
+        capture = spark_udfs.capture(frame, "value", "gaussdb-binary", order_by=[OFFSET], after=after)
+        capture.write(str(folder), format="delta", state=state, **keys)
+
+    write(1, INSERTED)
+    write(2, update("1", id="2", name="b"))
+    (table,) = manifest_of(folder)["tables"]
+    assert table["reached"] == [*wf.lake.position(folder).delivered[:3]]
+    deltalake.DeltaTable(folder / "public" / "t").restore(0)
+    with pytest.raises((PythonException, wf.LakeError), match=r"restore\(1\)"):
+        write(3, update("2", id="3", name="c"))
+    deltalake.DeltaTable(folder / "public" / "t").restore(1)
+    write(3, update("2", id="3", name="c"))
+    rows = read(folder, ("public", "t")).to_pylist()
+    assert [row["id"] for row in rows] == ([3] if state == "latest" else [1, 2, 3])
 
 
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ class Store:
         except OSError as error:
             number = errno.EISDIR if error.errno is None and "is a directory" in str(error) else error.errno
             shown = _without_partition(path)
-            if number not in _ADVICE and (shown == path or number is None):
+            if number not in _ADVICE and (number is None or (shown == path and error.filename)):
                 raise
             folder, _, name = shown.rpartition("/")
             where = self.path(folder if name.startswith(HIDDEN) else shown).rstrip("/") or "/"
