@@ -26,8 +26,13 @@ NAMES = [
     b"\x1f",
     b"\xff",
     b"~\x7f",
+    b"a\x81\x5c",  # GBK, the second byte of a character is a backslash
+    b"\x81",
+    "é".encode("gbk"),
+    "ñ".encode("gb18030"),  # four bytes, of which the second one is a digit
+    "é".encode("euc_jp"),  # three bytes
 ]
-TEXTS = ["", "id", "a name of more than sixteen bytes", 'q"', "b\\", "\x1f'\n", "é表", "表"]
+TEXTS = ["", "id", "ñ", "a name of more than sixteen bytes", 'q"', "b\\", "\x1f'\n", "é表", "表"]
 TYPES = [23, 25, 17, 3908, 16383, 16384, (1 << 32) - 1, 1007]
 MODIFIERS = [b"\xff" * 4, b"\0\0\0\x08", b"\x80\0\0\0"]
 
@@ -52,7 +57,7 @@ relations = st.builds(
     described=st.lists(relations, max_size=8),
     values=st.lists(st.sampled_from([hand.text(b"1"), hand.NULL, hand.binary(b"\0\0\0\7")]), min_size=5, max_size=5),
     cut=st.integers(-3, 3),
-    encoding=st.sampled_from(["utf-8", "latin-1", "gbk"]),
+    encoding=st.sampled_from(["utf-8", "latin-1", "gbk", "gb18030", "euc_jp", "shift_jis"]),
     errors=st.sampled_from(["strict", "replace"]),
 )
 def test_any_relations(
@@ -82,7 +87,7 @@ def test_the_utf8_of_a_name_may_be_the_bytes_of_another_one(monkeypatch: pytest.
     assert [event.columns for event in found if isinstance(event, wf.Relation)] == [("é",), ("茅",)]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "gb18030", "latin-1", "shift_jis"])
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "gb18030", "latin-1", "shift_jis", "euc_jp"])
 def test_python_reads_none_of_them(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
     texts = [text.encode(encoding, "replace") for text in TEXTS]
     messages = []

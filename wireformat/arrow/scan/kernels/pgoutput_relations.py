@@ -25,6 +25,7 @@ from ..joined_texts import can_join
 from ..message_batches import MessageBatch
 from ..notes import UTF8, ScanInput
 from ..registry import FindInput
+from ..relations.characters import MOST_GROWTH, NO_CHARACTERS, characters_of
 from ..relations.described import OUTSIDE, Described
 from ..relations.entries import CELLS
 from ..relations.new_relations import LAST_SIZE, TEXT_MORE, TEXT_PER_BYTE, rewrite
@@ -79,9 +80,6 @@ def _with_found(found: Array, entry: int, index: int) -> Array:
     """What was found, with this for the first message."""
     return np.concatenate([np.array([[entry, index, -1, -1]]), found[1:]])
 
-
-MOST_GROWTH = 4
-"""How many times longer a message is in UTF-8, and what is kept of it then, at the most."""
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
@@ -166,6 +164,7 @@ class _Walk:
         self._reader, self._relations = reader, reader.relations
         self._known, self._options, self._utf8 = known, options, utf8
         self._rewrites, self._texts = not utf8 and can_join(options), (options.encoding, options.encoding_errors)
+        self._characters = NO_CHARACTERS  # until a name is not ASCII
         self._roles = _ROLES[options.dialect]
         self._cache = np.zeros((2, SLOTS, 2), np.int64)
         self._own = np.zeros((SLOTS, OWN_FIELDS), np.int64)
@@ -215,6 +214,7 @@ class _Walk:
                 self._own,
                 state,
                 known.table.arrays,
+                self._characters,
                 self._utf8,
             )
             found = found[message - begin :]
@@ -226,9 +226,12 @@ class _Walk:
             in_block = int(state[OPEN_BLOCK] != OUTSIDE)
             if state[OWN] == len(self._own):
                 self._own = np.concatenate([self._own, np.zeros_like(self._own)])
-            if state[ROOM] and known.make_room_to_write(len(record) if self._utf8 else MOST_GROWTH * len(record)):
+            if state[ROOM] and known.make_room_to_write(len(record) if self._utf8 else (1 + MOST_GROWTH) * len(record)):
                 continue
             if record[:1] == RELATION_TAG_BYTE:
+                if self._rewrites and not len(self._characters):
+                    self._characters = characters_of(self._options.encoding)
+                    continue
                 if self._rewrites and not in_block and not len(found):
                     found, rewritten = self._rewrite(message_batch, message)
                     continue

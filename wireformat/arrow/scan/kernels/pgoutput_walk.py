@@ -24,8 +24,9 @@ from ...jit.intrinsics import BLOCK
 from ...jit.same_bytes import same_bytes
 from ..notes import LINES, QUOTED
 from ..primitives import is_ascii_anywhere, read_32, read_64, zero_at
+from ..relations.characters import MOST_GROWTH
 from ..relations.described import DROPPED, KEPT, OUTSIDE
-from ..relations.new_relations import NO_ROOM, RelationArrays, write_relation
+from ..relations.new_relations import NO_ROOM, RelationArrays, decode_names, write_relation
 from .pgoutput_values import FIRST_TIME, LAST_TIME
 
 RARE_TAGS = b"kMbPKrOYTSEcAp"
@@ -200,6 +201,7 @@ def follow(
     own: Array,
     state: Array,
     written: RelationArrays,
+    characters: Array,
     utf8: bool,
 ) -> Int:
     """Finds the codes of messages, up to the next one that Python must read; returns which it is, or their number.
@@ -217,6 +219,7 @@ def follow(
     own           int64[n, OWN_FIELDS], changed: relations that are described in blocks
     state         int64[STATE_FIELDS], changed; see USED
     written       where new relations are written
+    characters    int64[n], of the encoding: see characters.py. NO_CHARACTERS for UTF-8, and where Python rewrites names
     utf8          whether the encoding is UTF-8
     """
     for message in range(begin, len(starts)):
@@ -283,15 +286,25 @@ def follow(
                     if in_block == 0 and message - begin < len(found) and found[message - begin, REWRITTEN_START] >= 0:
                         start = found[message - begin, REWRITTEN_START]
                         more = found[message - begin, REWRITTEN_STOP] - start
-                    if 2 * index >= len(slots) or used + size + more + BLOCK > len(text):
+                    growth = 0 if utf8 else MOST_GROWTH * size
+                    if 2 * index >= len(slots) or used + size + max(more, growth) + BLOCK > len(text):
                         state[ROOM] = 1
                         return message
                 end = copy_bytes(text, used, buffer, at, size)
                 text[used] = RELATION_TAG
                 if entry < 0:
+                    first, is_utf8 = used, utf8
                     if more > 0:
+                        first, is_utf8 = end, True
                         end = copy_bytes(text, end, rewritten, start, more)
-                    entry = write_relation(text, end - (more if more > 0 else size), end, written, utf8 or more > 0)
+                    elif len(characters) > 0:
+                        end_of_names = decode_names(text, used, end, end, characters)
+                        if end_of_names < 0:
+                            return message
+                        is_utf8 = True
+                        if end_of_names - end != size or not same_bytes(text, used, text, end, size):
+                            first, end = end, end_of_names
+                    entry = write_relation(text, first, end, written, is_utf8)
                     if entry <= 0:
                         state[ROOM] = entry == NO_ROOM
                         return message

@@ -19,6 +19,7 @@ from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
 from ..joined_texts import decode_joined
 from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal, zero_at
+from .characters import decode_name
 from .entries import (
     CELL_ENTRIES,
     CELL_FACTS,
@@ -270,6 +271,37 @@ def _has_twins(pairs: Array, text: Array, cells: Int, count: Int, any_column: bo
     return False
 
 
+@inner
+def decode_names(data: Array, at: Int, stop: Int, to: Int, characters: Array) -> Int:
+    """Writes a Relation message with its names in UTF-8 to data[to:]; returns its end, or -1 if it cannot.
+
+    data         has room for MOST_GROWTH times the message, and BLOCK bytes more; `to` is not before `stop`
+    characters   see characters.py
+    """
+    used, plain = copy_bytes(data, to, data, at, HEAD_BYTES), at + HEAD_BYTES
+    for name in range(stop - plain):
+        end, used = decode_name(data, plain, stop, used, characters)
+        if end < 0:
+            return np.int64(-1)
+        plain = min(end + after_name(name), stop)
+        used = copy_bytes(data, used, data, end, plain - end)
+        if plain == stop:
+            break
+    return used
+
+
+@inner
+def after_name(name: Int) -> Int:
+    """How many bytes the end of a name and what follows it have, up to the next one; `name` is its number.
+
+    A table is followed by the replica identity, the number of columns and a flag, and a column by its type and the flag
+    of the next one.
+    """
+    if name == 0:
+        return np.int64(1)
+    return np.int64(5) if name == 1 else np.int64(2 + TYPE_BYTES)
+
+
 def rewrite(records: Sequence[memoryview], encoding: str, errors: str) -> tuple[Array, Array]:
     """Returns the messages with names in UTF-8, and int64[n, 2]: where each begins, -1 if a name is bad, and ends.
 
@@ -301,6 +333,4 @@ def _copy_names(data: Array, starts: Array, stops: Array, names: Array) -> None:
             if end < stop and not is_ascii_anywhere(data, at, end - at):
                 for place in range(at, end):
                     names[place] = data[place]
-            # A table is followed by the replica identity, the number of columns and a flag, and a column by its type
-            # and the flag of the next one.
-            at = end + (1 if name == 0 else 5 if name == 1 else 2 + TYPE_BYTES)
+            at = end + after_name(name)

@@ -1,0 +1,94 @@
+"""Tables of the characters of other encodings in UTF-8, by which compiled code reads names.
+
+    characters: int64[256 * n], for each byte what it means at the beginning of a character, then after each first byte
+    of two: a packed character, the index of what its second byte means, or NOTHING
+
+A packed character is its UTF-8, left-aligned in eight bytes of which the last one is its length.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from ...arrays import Array, Int
+from ...jit.compiler import inner
+from ...jit.intrinsics import write_64
+from ..joined_texts import JOINABLE, decode_joined
+
+NOTHING = 0
+"""These bytes are no character, or one of more than two bytes."""
+
+NEXT = 0xFF
+"""In place of the length of a packed character: an index precedes it."""
+
+NO_CHARACTERS = np.empty(0, np.int64)
+"""In place of a table."""
+
+MOST_GROWTH = 3
+"""How many times longer a name may be in UTF-8: the characters in the table have three bytes there or less."""
+
+_CODES = np.array([*range(1, 0xD800), *range(0xE000, 1 << 16)], "<u4")
+"""The characters that a table may have."""
+
+
+@cache
+def characters_of(encoding: str) -> Array:
+    """Returns the table of an encoding, or NO_CHARACTERS. It has those characters that are encoded as they are read."""
+    if encoding not in JOINABLE:
+        return NO_CHARACTERS
+    text = np.stack([_CODES, np.zeros_like(_CODES)], axis=-1).tobytes().decode("utf-32-le")
+    encoded = np.frombuffer(text.encode(encoding, "ignore"), np.uint8)
+    ends = np.flatnonzero(encoded == 0)
+    sizes = np.diff(ends, prepend=-1) - 1
+    decoded, offsets, bad = decode_joined(encoded, ends, encoding, "strict")
+    in_utf8 = np.frombuffer(text.encode(), np.uint8)
+    packed = _packed(in_utf8, np.append(0, np.flatnonzero(in_utf8 == 0) + 1))
+    is_read = (packed == _packed(decoded, offsets)) & (bad == 0)
+    single, pair = is_read & (sizes == 1), is_read & (sizes == 2)
+    firsts, rows = np.unique(encoded[ends[pair] - 2], return_inverse=True)
+    characters = np.full((len(firsts) + 1, 256), NOTHING, np.int64)
+    characters[0, encoded[ends[single] - 1]] = packed[single]
+    characters[0, firsts] = 256 * np.arange(1, len(firsts) + 1) << 8 | NEXT
+    characters[rows + 1, encoded[ends[pair] - 1]] = packed[pair]
+    return characters.ravel()
+
+
+def _packed(data: Array, offsets: Array) -> Array:
+    """Packs texts of three bytes or less, each followed by a zero byte; offsets as `decode_joined` returns them."""
+    lengths = np.diff(offsets) - 1
+    packed = lengths.copy()
+    for at in range(MOST_GROWTH):
+        has_byte = lengths > at
+        packed[has_byte] |= data[offsets[:-1][has_byte] + at].astype(np.int64) << 56 - 8 * at
+    return packed
+
+
+@inner
+def decode_name(data: Array, at: Int, stop: Int, to: Int, characters: Array) -> tuple[Int, Int]:
+    """Writes the name that begins at a byte, up to a zero byte, in UTF-8 to data[to:].
+
+    data      has room for MOST_GROWTH times the name and for eight bytes more; `to` is not before `stop`
+    returns   where the zero byte is, or -1 if the table does not have a character, or no zero byte is before `stop`;
+              and the end of what was written
+    """
+    while at < stop:
+        byte = data[at]
+        at += 1
+        if byte == 0:
+            return at - 1, to
+        if byte < 0x80:
+            data[to] = byte
+            to += 1
+            continue
+        meant = characters[byte]
+        if meant & 0xFF == NEXT and at < stop:
+            meant = characters[(meant >> 8) + data[at]]
+            at += 1
+        length = meant & 0xFF
+        if length > MOST_GROWTH or length == NOTHING:
+            break
+        write_64(data, to, meant)
+        to += length
+    return np.int64(-1), to
