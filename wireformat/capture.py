@@ -243,7 +243,7 @@ class Capture(CaptureTables):
         with self._handing_out_all():
             self._begin_handing_out()
             held = self._take_held(wanted, ())
-            identities = self._identities() if held is None else held.identities
+            identities = self._identities(wanted) if held is None else held.identities
             current = IdentifiedRows()
             is_empty = True
             for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
@@ -434,6 +434,8 @@ class Capture(CaptureTables):
         """
         if self._position is None:
             raise StateError("position: no rows have been handed out; read `committed`, `typed` or `latest` first")
+        if not isinstance(self._position, CapturePosition):
+            self._position = self._position()
         return self._position
 
     @property

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, non_transactional_messages
+from .sources.handed_rows import HandedRows, Reached, non_transactional_messages
 from .sources.resumption import KnownRelations, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -111,7 +112,7 @@ class CaptureReading:
         self._progress = progress
         self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
-        self._position: CapturePosition | None = self._after
+        self._position: CapturePosition | Reached | None = self._after
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
         self._messages: int | None = None
@@ -328,16 +329,17 @@ def _checked_slot(slot: SlotPosition | None, after: CapturePosition | None) -> S
 
 def _position(
     transactions: Transactions, resumption: Resumption, relations: KnownRelations, stream: CapturePosition
-) -> CapturePosition:
+) -> Reached:
     """Returns the position that was reached.
 
     stream   the position after which the input is read. It stays as it is while the input only repeats what comes
              before it: what was open and known there, in the middle, is not what is open and known at the position
     """
     if transactions.is_behind(stream.delivered):
-        return stream._replace(relations_of_input=None)
+        return partial(stream._replace, relations_of_input=None)
     described = transactions.describe_open()
     messages = [message for _, message in described if message is not None]
     open = (*(one for one, _ in described), *resumption.unseen)
     known = relations.before(min(messages) if messages else None)
-    return CapturePosition(stream.format, transactions.position, open, known, stream.slot)
+    reached = CapturePosition(stream.format, transactions.position, open, (), stream.slot)
+    return lambda: reached._replace(relations=known())

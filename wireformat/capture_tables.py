@@ -27,9 +27,8 @@ from .formats.registry import find_row
 from .options import ReadOptions
 from .options.table_names import TableName, one_table, written
 from .sources.groups import groups_of_tables
-from .sources.handed_rows import HeldRows, grouped_rows, joined_parts
+from .sources.handed_rows import HeldRows, Reached, grouped_rows, joined_parts
 from .sources.identities import Identities
-from .stream.capture_position import CapturePosition
 
 _HELD_SHARE = 8
 """The part of the memory limit that the rows of a table may take that are held while the tables are listed."""
@@ -246,12 +245,12 @@ class CaptureTables(CaptureReading):
         return alone
 
     def _list_and_hold(self, wanted: TableName, keep: tuple[str, ...]) -> pa.Table:
-        """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
+        """Reads the capture; returns a list that is complete for a table, and holds its rows."""
         self._begin_reading()
         self._held = None
         self._found = found = TablesFound(self._known_versions)
-        tables = NotedTables(found)
-        identities = self._identities()
+        tables = NotedTables(found, wanted)
+        identities = self._identities(wanted)
         all_rows: Iterator[Any] = iter(())
 
         def listing(rows: Iterable[Any]) -> Iterator[Any]:
@@ -263,7 +262,7 @@ class CaptureTables(CaptureReading):
                 tables.take(item)
                 yield item
 
-        groups: list[tuple[ChangeRows | None, CapturePosition | None]] = []
+        groups: list[tuple[ChangeRows | None, Reached | None]] = []
         of_table = replace(self._options, tables=(wanted,))
         size = 0
         for rows, position in grouped_rows(self._committed(of_table, through=listing), wanted, keep):
@@ -304,6 +303,6 @@ class CaptureTables(CaptureReading):
         """Whether the stream states the replica identity of a table. Raises BadRows if there is no such table."""
         return states_identity(self._listed_table(table), table)
 
-    def _identities(self) -> Identities:
-        """Returns the replica identities before the first message."""
-        return Identities(() if self._after is None else self._after.first_relations)
+    def _identities(self, only: TableName | None = None) -> Identities:
+        """Returns the replica identities before the first message, of all tables or of one."""
+        return Identities(() if self._after is None else self._after.first_relations, only)

@@ -11,6 +11,7 @@ import pytest
 import wireformat as wf
 from wireformat.testing import stream
 
+from .. import handmade_pgoutput as hand
 from ..lake.reading import read, tables_of
 
 KEPT, LEFT_OUT = "shop.orders_1", "shop.orders_0"
@@ -108,3 +109,29 @@ def test_a_table_that_is_not_there(format: str) -> None:
             ask(wf.Capture(with_a_bad_cell(format), format), "shop.orders_2")
         with pytest.raises(wf.BadRows, match=r"did you mean shop\.orders_1"):
             ask(wf.Capture(with_a_bad_cell(format, good=True), format), "shop.orders_11")
+
+
+def test_a_stream_that_describes_other_tables_again_and_again() -> None:
+    """Whatever was asked before. The first table has a name that another one gets, and then a column more."""
+    columns = [hand.column(b"id", 23, is_key=True), hand.column(b"v"), hand.column(b"w")]
+    described = [(1, b"a", 2), (2, b"b", 2), (1, b"c", 2), (3, b"a", 1), (2, b"b", 3), (3, b"a", 3), (1, b"c", 2)]
+    messages = []
+    for number, (oid, table, count) in enumerate(described):
+        facts = hand.u64(100 + number) + hand.TIME
+        row = hand.change(b"I", hand.image(b"N", *[hand.text(b"%d" % number)] * count), oid=oid)
+        messages += [b"B" + facts + hand.u32(700 + number), hand.relation(*columns[:count], oid=oid, table=table), row]
+        messages += [b"C\0" + hand.u64(100 + number) + hand.u64(101 + number) + hand.TIME]
+    listed = wf.Capture(messages, "pgoutput")
+    assert listed.tables()["version"].to_pylist() == [1, 2, 3, 1, 2, 1]
+    for table in ("public.a", "public.b", "public.c"):
+        assert wf.Capture(messages, "pgoutput").typed(table).read_all() == listed.typed(table).read_all()
+        assert wf.Capture(messages, "pgoutput").latest(table) == listed.latest(table)
+    capture = wf.Capture(messages, "pgoutput")
+    capture.typed("public.a").read_all()
+    assert capture.tables() == listed.tables()
+    first = wf.Capture(messages[:12], "pgoutput")
+    first.committed().read_all()
+    for table in ("public.a", "public.b", "public.c"):
+        rest, other = (wf.Capture(messages[12:], "pgoutput", after=first.position) for _ in range(2))
+        other.tables()
+        assert rest.typed(table).read_all() == other.typed(table).read_all()

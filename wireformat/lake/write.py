@@ -13,7 +13,7 @@ from ..arrow.noted.changes import CommittedRows
 from ..options import ReadOptions
 from ..options.table_names import TableName
 from ..sources.groups import Parts, groups_of_tables
-from ..sources.handed_rows import HandedRows
+from ..sources.handed_rows import HandedRows, Reached
 from ..stream.capture_position import CapturePosition
 from .lake import Lake
 from .options import Choice, LakeInput, LakeOptions, check_named_tables
@@ -53,23 +53,24 @@ class LakeWriter:
         self._tables: dict[TableName, TableWriter] = {}
         self._last: dict[TableName, Future[None]] = {}
         """The last task of the rows of each table."""
-        self._position: CapturePosition | None = None
+        self._reached: Reached | None = None
 
     def write(self) -> tuple[pa.Table, CapturePosition]:
         """Returns what was written, and the position after it."""
         try:
             with self._context.spill:
                 self._read()
-                assert self._position is not None, "a stream ends with its position"
+                assert self._reached is not None, "a stream ends with its position"
+                position = self._reached()
                 if self._lake.state == "latest":
                     self._of_each_table(lambda table: table.write_current())
-                self._publish(self._position)
+                self._publish(position)
         except BaseException:
             self._lake.discard()
             if self._rejects is not None:
                 self._rejects.discard()
             raise
-        return self._result(self._position), self._position
+        return self._result(position), position
 
     def write_files(self) -> list[TableFiles]:
         """Writes the changes of a chunk to files that readers do not see until the whole stream is published."""
@@ -111,7 +112,7 @@ class LakeWriter:
 
     def _committed(self, found: Iterable[HandedRows]) -> Iterator[CommittedRows | None]:
         for rows, position in found:
-            self._position = position or self._position
+            self._reached = position or self._reached
             yield rows
 
     def _learn_tables(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -23,11 +23,15 @@ _GROUP_ROWS = 1 << 15
 would take more memory, and hardly less time."""
 
 
+Reached = Callable[[], CapturePosition]
+"""A position that was reached. It is made where someone asks: thousands of relations take a while."""
+
+
 class HandedRows(NamedTuple):
     """Rows, and the position after them; None if more rows of the same input follow first."""
 
     rows: CommittedRows | None
-    position: CapturePosition | None
+    position: Reached | None
 
 
 class HeldRows(NamedTuple):
@@ -42,7 +46,7 @@ class HeldRows(NamedTuple):
 
     table: tuple[str, str]
     keep: tuple[str, ...]
-    groups: list[tuple[ChangeRows | None, CapturePosition | None]]
+    groups: list[tuple[ChangeRows | None, Reached | None]]
     identities: Identities
     dropped: int
     unknown_prepared: tuple[str, ...] | None
@@ -60,7 +64,7 @@ def as_batch(rows: CommittedRows, kind: str | None = None) -> pa.RecordBatch:
 
 def grouped_rows(
     found: Iterable[HandedRows], table: tuple[str, str], keep: Sequence[str]
-) -> Iterator[tuple[ChangeRows | None, CapturePosition | None]]:
+) -> Iterator[tuple[ChangeRows | None, Reached | None]]:
     """Yields the rows of one table in groups, each with the last position that is known in it: at its end, or before
     rows of which more follow.
 
@@ -69,7 +73,7 @@ def grouped_rows(
     """
     held: list[pa.RecordBatch | NotedSelection] = []
     size = count = 0
-    last: CapturePosition | None = None
+    last: Reached | None = None
     for rows, position in found:
         last = position or last
         if rows is None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.noted.rows import other_records_of
+from ..arrow.noted.tables import without_other_relations
 from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
 from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
@@ -66,11 +67,13 @@ class Identities:
     """The definitions that a stream of pgoutput states of its tables, each with the message that states it.
 
     known   relations that were described before the first message
+    only    the table whose definitions are needed; None for all
 
     The server describes a table before its first change, and again before the next one after ALTER TABLE.
     """
 
-    def __init__(self, known: Iterable[Relation] = ()) -> None:
+    def __init__(self, known: Iterable[Relation] = (), only: TableName | None = None) -> None:
+        self._only = only
         self._of: dict[TableName, list[_Stated]] = {}
         for relation in known:
             self._learn(BEFORE_ALL, relation)
@@ -78,7 +81,9 @@ class Identities:
     def through(self, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the stream, and learns from them."""
         for item in rows:
-            for message, relation in relations_in(other_records_of(item)):
+            others = other_records_of(item)
+            described = others if self._only is None else without_other_relations(others, self._only)
+            for message, relation in relations_in(described):
                 self._learn(message, relation)
             yield item
 

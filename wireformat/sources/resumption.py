@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -181,42 +182,84 @@ def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
     return None if lsn is None else unsigned(lsn), None if row["csn"] is None else unsigned(row["csn"])
 
 
+MOST_LATER_ROWS = 1 << 15
+"""How many rows are kept before they are read."""
+
+
 class KnownRelations:
-    """The relations of pgoutput that were described before the oldest message that is still needed."""
+    """The relations of pgoutput that were described before the oldest message that is still needed.
+
+    Few positions are looked at. Rows are kept until one is, or until there are many.
+    """
 
     _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
     def __init__(self, known: Iterable[Relation] = ()) -> None:
-        self._relations = Relations()
-        self._newest = {relation.relation_id: relation for relation in known}
-        for relation in known:
-            self._relations.take(relation)
-        self._later: list[tuple[int, Event]] = []
-        self._found: tuple[Relation, ...] | None = None
+        self._known = _Known(Relations(), {}).after([*known])
+        self._later: list[pa.RecordBatch | list[tuple[int, Event]]] = []
+        """Rows after `_known`, or their events with their messages. The list only grows: positions share it."""
+        self._rows = 0
 
     def copy(self) -> Relations:
         """Returns the relations, for a decoder."""
-        return self._relations.copy()
+        return self._known.relations.copy()
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
-        self._later += _events_of(batch, self._KINDS)
+        rows = _rows_of(batch, self._KINDS)
+        if len(rows):
+            self._later.append(rows)
+            self._rows += len(rows)
 
-    def before(self, message: int | None) -> tuple[Relation, ...]:
-        """Returns what was known before a message, or now. Earlier messages must not be asked for any more."""
-        count = 0
-        for index, event in self._later:
-            if message is not None and index >= message:
-                break
-            count += 1
-            self._relations.take(event)
+    def before(self, message: int | None) -> Callable[[], tuple[Relation, ...]]:
+        """Returns what finds the relations that were known before a message, or now, also later.
+
+        Earlier messages must not be asked for any more.
+        """
+        if self._rows >= MOST_LATER_ROWS:
+            self._read(self._known, self._later, len(self._later), message)
+        return partial(self._read, self._known, self._later, len(self._later), message)
+
+    def _read(
+        self,
+        known: _Known,
+        later: list[pa.RecordBatch | list[tuple[int, Event]]],
+        count: int,
+        message: int | None,
+    ) -> tuple[Relation, ...]:
+        events = [found for rows in later[:count] for found in (rows if isinstance(rows, list) else _events_in(rows))]
+        end = next(
+            (at for at, (index, _) in enumerate(events) if message is not None and index >= message), len(events)
+        )
+        reached = known.after([event for _, event in events[:end]])
+        if later is self._later:
+            self._known, self._later = reached, [events[end:], *later[count:]]
+            self._rows = sum(len(rows) for rows in later[count:])
+        return reached.found
+
+
+class _Known:
+    """Relations at some time, and the newest one of each number that was described. It is never changed."""
+
+    def __init__(self, relations: Relations, newest: dict[int, Relation]) -> None:
+        self.relations = relations
+        self._newest = newest
+
+    def after(self, events: Sequence[Event]) -> _Known:
+        """Returns what is known after events."""
+        if not events:
+            return self
+        relations, newest = self.relations.copy(), {**self._newest}
+        for event in events:
+            relations.take(event)
             if isinstance(event, Relation):
-                self._newest[event.relation_id] = event
-        if count or self._found is None:
-            del self._later[:count]
-            # A later block of a transaction whose first one is not needed any more also needs its relations.
-            self._found = tuple(self._relations.find(number) or said for number, said in self._newest.items())
-        return self._found
+                newest[event.relation_id] = event
+        return _Known(relations, newest)
+
+    @cached_property
+    def found(self) -> tuple[Relation, ...]:
+        """The relations. A later block of a transaction whose first one is not needed any more also needs its own."""
+        return tuple(self.relations.find(number) or said for number, said in self._newest.items())
 
 
 _EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")
@@ -224,17 +267,24 @@ _EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detai
 
 def relations_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Relation]]:
     """Yields the relations that rows describe, each with the message that describes it."""
-    for message, event in _events_of(batch, ("RELATION",)):
+    for message, event in _events_in(_rows_of(batch, ("RELATION",))):
         assert isinstance(event, Relation)
         yield message, event
 
 
-def _events_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> Iterator[tuple[int, Event]]:
-    """Yields the events of some kinds. Rows that say the same have one event: servers often say so again."""
+def _rows_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> pa.RecordBatch:
+    """Returns what `_events_in` needs of the rows of some kinds."""
     chosen = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
-    if not len(chosen):
+    return batch.select(_EVENT_COLUMNS).take(chosen)
+
+
+def _events_in(rows: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
+    """Yields the events of rows with their messages.
+
+    Rows that say the same have one event: servers often say so again.
+    """
+    if not len(rows):
         return
-    rows = batch.select(_EVENT_COLUMNS).take(chosen)
     said = (rows[name] for name in _EVENT_COLUMNS if name != "message")
     firsts, indices = grouped(combined_codes([codes_of_values(pa.chunked_array([column])) for column in said]))
     events = [[*_events(row)] for row in rows.take(pa.array(firsts)).to_pylist()]

@@ -7,13 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import grouped, in_groups
 from ..columns.layouts import Layout
-from ..row_changes import TABLE_KINDS
+from ..row_changes import TABLE_KINDS, TABLE_RELATION
 from ..scan.notes import MESSAGE, RECORD
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.versions import ColumnFacts, image_facts
@@ -60,10 +61,11 @@ class NotedTables:
     """The tables of a stream, from the rows of its scan. Rows of layouts that tell nothing new are only counted.
 
     tables   takes the rows
+    only     the table whose relations are taken: a stream describes all of its tables, also to those who want one
     """
 
-    def __init__(self, tables: CountedTables) -> None:
-        self._tables = tables
+    def __init__(self, tables: CountedTables, only: TableName | None = None) -> None:
+        self._tables, self._only = tables, only
         self._waiting: list[NotedSelection] = []
         self._waiting_tables: set[TableName] = set()
         self._count = 0
@@ -93,7 +95,7 @@ class NotedTables:
 
     def _take_batch(self, batch: pa.RecordBatch) -> None:
         self._take_waiting()
-        self._tables.take_batch(batch)
+        self._tables.take_batch(batch if self._only is None else without_other_relations(batch, self._only))
 
     def _take_notes(self, rows: NotedRows, notes: Array, *, may_cut: bool = True) -> None:
         """Takes row changes that the notes have.
@@ -154,6 +156,15 @@ class NotedTables:
             layout = selection.layouts[selection.layout_codes[first]]
             self._tables.settle(layout.table, layout, image_facts(changes, first))
         self._waiting, self._waiting_tables, self._count = [], set(), 0
+
+
+def without_other_relations(batch: pa.RecordBatch, table: TableName) -> pa.RecordBatch:
+    """Returns the rows without those that describe other tables."""
+    is_own = pc.and_(
+        *(pc.equal(batch[name], of) for name, of in zip(("table_schema", "table_name"), table, strict=True))
+    )
+    is_kept = pc.or_kleene(pc.not_equal(batch["kind"], TABLE_KINDS[TABLE_RELATION]), is_own)
+    return batch.filter(pc.fill_null(is_kept, True))
 
 
 def _new_until(layouts: Sequence[Layout], firsts: Sequence[int]) -> dict[TableName, int]:
