@@ -26,7 +26,7 @@ from ..notes import LINES, QUOTED
 from ..primitives import is_ascii_anywhere, read_32, read_64, zero_at
 from ..relations.characters import MOST_GROWTH
 from ..relations.described import DROPPED, KEPT, OUTSIDE
-from ..relations.new_relations import NO_ROOM, RelationArrays, decode_names, write_relation
+from ..relations.new_relations import DECODED, IN_ASCII, IN_UTF8, NO_ROOM, RelationArrays, decode_names, write_relation
 from .pgoutput_values import FIRST_TIME, LAST_TIME
 
 RARE_TAGS = b"kMbPKrOYTSEcAp"
@@ -293,18 +293,18 @@ def follow(
                 end = copy_bytes(text, used, buffer, at, size)
                 text[used] = RELATION_TAG
                 if entry < 0:
-                    first, is_utf8 = used, utf8
+                    first, names = used, IN_UTF8 if utf8 else IN_ASCII
                     if more > 0:
-                        first, is_utf8 = end, True
+                        first, names = end, DECODED
                         end = copy_bytes(text, end, rewritten, start, more)
                     elif len(characters) > 0:
                         end_of_names = decode_names(text, used, end, end, characters)
                         if end_of_names < 0:
                             return message
-                        is_utf8 = True
+                        names = DECODED
                         if end_of_names - end != size or not same_bytes(text, used, text, end, size):
                             first, end = end, end_of_names
-                    entry = write_relation(text, first, end, written, is_utf8)
+                    entry = write_relation(text, first, end, written, names)
                     if entry <= 0:
                         state[ROOM] = entry == NO_ROOM
                         return message

@@ -107,17 +107,23 @@ def _put_text(to: RelationArrays, used: Int, entry: Int, source: Array, at: Int,
     return copy_bytes(to.text, used, source, at, length)
 
 
-@inner
-def _is_final(buffer: Array, at: Int, end: Int, utf8: bool) -> bool:
-    return is_ascii_anywhere(buffer, at, end - at) or transcode_flag(buffer, at, end - at, utf8) == 0
+IN_ASCII, IN_UTF8, DECODED = range(3)
+"""Which names are written: those in ASCII, those that are UTF-8, or all, since they were decoded."""
 
 
 @inner
-def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, utf8: bool) -> Int:
+def _is_final(buffer: Array, at: Int, end: Int, names: Int) -> bool:
+    if names == DECODED or is_ascii_anywhere(buffer, at, end - at):
+        return True
+    return names == IN_UTF8 and transcode_flag(buffer, at, end - at, True) == 0
+
+
+@inner
+def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, names: Int) -> Int:
     """Writes a relation; returns its first entry, NOT_WRITTEN or NO_ROOM.
 
     kept[at:stop]   the message, among those that are kept; BLOCK bytes or more follow it
-    utf8            whether the encoding is UTF-8
+    names           IN_ASCII, IN_UTF8 or DECODED
     """
     pairs, text, size = to.pairs, to.text, stop - at
     entry, used = to.used[USED_PAIRS], to.used[USED_TEXT]
@@ -129,21 +135,21 @@ def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, utf8: bo
     rest = table_end + 1
     if schema_end == schema or rest + 3 > stop:
         return np.int64(NOT_WRITTEN)
-    if not (_is_final(kept, schema, schema_end, utf8) and _is_final(kept, schema_end + 1, table_end, utf8)):
+    if not (_is_final(kept, schema, schema_end, names) and _is_final(kept, schema_end + 1, table_end, names)):
         return np.int64(NOT_WRITTEN)
     count = read_16(kept, rest + 1)
     pairs[entry + COLUMNS, 0], pairs[entry + COLUMNS, 1] = count, UNDECIDED
     last = to.used[LAST_ENTRY]
-    is_like_last = to.used[LAST_SIZE] == stop - rest and to.used[LAST_UTF8] == utf8
+    is_like_last = to.used[LAST_SIZE] == stop - rest and to.used[LAST_UTF8] == (names != IN_ASCII)
     if is_like_last and same_bytes(kept, rest, kept, to.used[LAST_START], stop - rest):
         for offset in range(DETAILS + 1, CELLS + CELL_ENTRIES * count):  # partitions have their columns in common
             pairs[entry + offset, 0], pairs[entry + offset, 1] = pairs[last + offset, 0], pairs[last + offset, 1]
     else:
-        used = _write_columns(kept, rest, stop, count, to, utf8)
+        used = _write_columns(kept, rest, stop, count, to, names)
         if used < 0:
             return np.int64(NOT_WRITTEN)
         to.used[LAST_START], to.used[LAST_SIZE] = rest, stop - rest
-        to.used[LAST_ENTRY], to.used[LAST_UTF8] = entry, utf8
+        to.used[LAST_ENTRY], to.used[LAST_UTF8] = entry, names != IN_ASCII
     used = _put_text(to, used, entry + SCHEMA, kept, schema, schema_end - schema)
     used = _put_text(to, used, entry + TABLE, kept, schema_end + 1, table_end - schema_end - 1)
     begin = used
@@ -154,7 +160,7 @@ def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, utf8: bo
 
 
 @inner
-def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationArrays, utf8: bool) -> Int:
+def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationArrays, names: Int) -> Int:
     """Writes what follows the names of a table, from byte `rest` on; returns the end of its texts, or -1.
 
     The names follow each other, and so do the types: the gather then copies those of a row as one text.
@@ -195,7 +201,7 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
         pairs[cell + CELL_FACTS, 0], pairs[cell + CELL_FACTS, 1] = is_key, form
         pairs[cell + CELL_QUOTED, 0] = pairs[cell + CELL_QUOTED, 1] = 0
         at += 1 + TYPE_BYTES
-    if at != stop or not _is_final(text, first_name, used, utf8):
+    if at != stop or not _is_final(text, first_name, used, names):
         return np.int64(-1)
     if (hexed > 0 or 0 < keys < count) and _has_twins(pairs, text, cells, count, hexed > 0):
         return np.int64(-1)
