@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from wireformat.formats.registry import find_format_name
 from wireformat.options import MODES, TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
-from wireformat.options.table_names import one_table
+from wireformat.options.table_names import one_table, written
 
 from ..local_paths import local_paths
 from ..schemas import arrow_schema, arrow_types, as_declared, change_fields, change_names
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of the data source, as texts; see docs/spark.md."""
+    """The options of the data source, as texts; see docs/spark_capture.md."""
 
     path: str
     format: str
@@ -88,7 +89,13 @@ class SourceOptions:
         files = [(path, state.st_size, state.st_mtime_ns) for path, state in states]
         if known is not None and known.files == files:
             return known
-        return Surveyed(files, survey(self.path, self.format, column=self.column, **self.reading))
+        look = partial(survey, self.path, self.format, column=self.column, **self.reading)
+        try:
+            return Surveyed(files, look())
+        except wf.DecodeError as error:
+            if self.table is None or error.names in (None, one_table(self.table)):
+                raise
+        return Surveyed(files, look(tables=[written(one_table(self.table))]))  # steps over bad rows of other tables
 
 
 @dataclass(frozen=True)

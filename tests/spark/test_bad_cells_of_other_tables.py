@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.source.data_source import WireformatSource
 
 from ..lake.reading import read, values
 from .raw_streams import OFFSET, assert_same, write, write_in_order
@@ -65,6 +68,27 @@ def test_answers(spark: SparkSession, tmp_path: Path, format: str, kind: str) ->
         with pytest.raises(wf.BadText) as error:
             ask(capture)
         assert error.value.names == ("shop", "orders_0")
+
+
+@pytest.mark.parametrize("format", ["pgoutput", "test-decoding"])
+def test_the_data_source(tmp_path: Path, format: str) -> None:
+    messages = with_a_bad_cell(format)
+    table = pa.table({"payload": pa.array(messages, pa.binary())})
+    pq.write_table(table, tmp_path / "0.parquet", row_group_size=30)
+
+    def rows(**options: str) -> list[str]:
+        source = WireformatSource({"path": str(tmp_path), "format": format, **options})
+        reader = source.reader(source.schema())
+        found = (batch.to_pylist() for part in reader.partitions() for batch in reader.read(part))
+        return sorted(map(repr, chain.from_iterable(found)))
+
+    one = wf.Capture(messages, format)
+    assert rows(table=TABLE) == sorted(map(repr, one.typed(TABLE).read_all().to_pylist()))
+    current = one.latest(TABLE, keys=["id"]).to_pylist()
+    assert rows(table=TABLE, state="latest", keys="id") == sorted(map(repr, current))
+    for options in ({}, {"table": OTHER}):
+        with pytest.raises(wf.BadText):
+            rows(**options)
 
 
 @pytest.mark.slow

@@ -87,12 +87,19 @@ class Survey:
 
 
 def survey(
-    paths: Any, format: str, *, column: str | None = None, range_bytes: int = RANGE_BYTES, **options: Any
+    paths: Any,
+    format: str,
+    *,
+    column: str | None = None,
+    range_bytes: int = RANGE_BYTES,
+    tables: Sequence[str] | None = None,
+    **options: Any,
 ) -> Survey:
     """Looks through the files of a stream, in the natural order of their names.
 
     paths         of a file or a folder, or a pattern; a list of paths keeps its order
     range_bytes   about the size of a chunk
+    tables        patterns: steps over row changes of other tables, of which the list then says nothing
     options       of wf.Capture
 
     Raises the first error of the messages; one of their order within a file is raised by the chunk that has it.
@@ -106,7 +113,7 @@ def survey(
         changes = [*relation_changes(needed, ReadOptions.check(mode="PERMISSIVE", **reading))]
         known = [relations_before(number, changes) for number in range(len(files))]
     summaries = [
-        summarized(ChunkCapture(Sources([one.source(name)]), name, relations=relations, **options))
+        summarized(ChunkCapture(Sources([one.source(name)]), name, relations=relations, **options), tables=tables)
         for one, relations in zip(files, known, strict=True)
     ]
     firsts = count_through(files, summaries)
