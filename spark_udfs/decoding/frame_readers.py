@@ -15,6 +15,7 @@ import wireformat as wf
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import flag, shown
 from wireformat.options.keywords import checks_keywords
+from wireformat.sources.columns import is_binary
 
 from ..tables.typed_columns import spark_columns
 from .unconverted import frame_of
@@ -169,7 +170,10 @@ def _fields_of(read: Callable[[Any], pa.RecordBatchReader]) -> pa.Schema:
 def _arrow(messages: pd.Series) -> pa.Array:
     if not isinstance(messages, pd.Series):
         raise TypeError(f"messages: expected a pandas Series of bytes, got {type(messages).__name__}")
-    array = pa.array(messages, pa.binary(), from_pandas=True)
+    array = pa.array(messages, from_pandas=True)  # of the type that it has: numbers are no bytes
+    if array.null_count < len(array) and not is_binary(array.type):
+        raise TypeError(f"messages: expected a pandas Series of bytes, got one of {array.type}")
+    array = array.cast(pa.binary()) if is_binary(array.type) else pa.nulls(len(array), pa.binary())
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 

@@ -11,6 +11,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import spark_udfs
 import wireformat as wf
@@ -138,6 +139,11 @@ def test_bad_input(name: str) -> None:
     assert len(reader(mode="DROPMALFORMED")(pd.Series([TORN]))) < len(reader()(pd.Series([transaction("a")]))) + 1
     with pytest.raises(TypeError, match="messages: expected a pandas Series of bytes, got list"):
         reader()([TORN])
+    for other in (["a"], [1], pd.array([1.5, None])):
+        with pytest.raises(TypeError, match="messages: expected a pandas Series of bytes, got one of"):
+            reader()(pd.Series(other))
+    for none in ([], [None], [float("nan")]):
+        assert len(reader()(pd.Series(none))) == 0
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,8 @@ def test_options_are_checked_on_the_driver(make: Any, message: str) -> None:
 class TestArrowResults:
     NESTED = pa.array([[("a", "1")], None], pa.map_(pa.string(), pa.string()))
 
-    def test_pieces_and_maps(self) -> None:
+    def test_pieces_and_maps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pyspark.TaskContext.get", lambda: "a task")
         column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([self.NESTED, self.NESTED])))
         numbers = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([[1, 2], [3, 4]])))
         frame = pd.DataFrame({"m": column, "n": numbers, "o": [1.5, 2.5, 3.5, 4.5]}).set_axis([3, 1, 0, 2])
@@ -175,6 +182,12 @@ class TestArrowResults:
         assert found["n"].array.__arrow_array__().num_chunks == 1
         assert found["o"].tolist() == [1.5, 2.5, 3.5, 4.5]
         assert pa.array(found["m"].array).to_pylist() == self.NESTED.to_pylist() * 2
+
+    def test_a_caller_that_is_not_spark(self) -> None:
+        """It may go on with what the function returns: `map` calls the function that it is given."""
+        column = pd.Series(pd.arrays.ArrowExtensionArray(self.NESTED))
+        found = spark_udfs.arrow_results(lambda given: given)(column)
+        assert found.map(lambda value: value if value is pd.NA else len(value)).tolist() == [1, pd.NA]
 
     def test_what_the_function_gets_and_is(self) -> None:
         """Spark looks at the number of parameters and at the type hints."""
@@ -196,3 +209,11 @@ class TestArrowResults:
     def test_names_that_occur_twice(self) -> None:
         frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
         assert list(spark_udfs.arrow_results(lambda: frame)().columns) == ["a", "a"]
+
+    @pytest.mark.spark
+    def test_maps_reach_spark(self, spark: SparkSession) -> None:
+        """Which refuses them as they are."""
+        reader = spark_udfs.change_reader(columns=["new"], kinds=["INSERT"])
+        rows = spark_udfs.arrow_results(lambda frames: (reader(frame["value"]) for frame in frames))
+        df = spark.createDataFrame([(transaction("a"),)], "value binary")
+        assert [row["new"]["v"] for row in df.mapInPandas(rows, reader.schema).collect()] == ["a"]
