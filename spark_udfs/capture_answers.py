@@ -74,7 +74,7 @@ class CaptureAnswers:
         return self._light.listed
 
     def _of_tables(self: Own, tables: Sequence[str] | None) -> Own:
-        """Returns this capture, or one that steps over other tables than these if a row of those cannot be read."""
+        """Returns this capture, or one that steps over other tables than these if a row could not be read."""
         light = self._light.stepping_over(tables)
         if light is self._light:
             return self

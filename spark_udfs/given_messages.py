@@ -66,7 +66,14 @@ def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: 
     session = SparkSession.getActiveSession()
     if session is None:
         raise wf.OptionError("option paths: expected an active Spark session, got none; make one first")
-    return FileMessages(session, file_ranges(local_paths("paths", paths), format, column))
+    given = local_paths("paths", paths)
+    try:
+        return FileMessages(session, file_ranges(given, format, column))
+    except wf.OptionError as error:  # `payload` is the option `column` of wireformat.Capture
+        words = (
+            str(error).replace("option column", "option payload").replace("messages as column", "messages as payload")
+        )
+        raise wf.OptionError(words) from None
 
 
 def positions_after(after: Any, format: str, stream_by: Sequence[StructField]) -> dict[str, CapturePosition]:

@@ -95,18 +95,22 @@ class LightPass:
         return self.reading_of(self._tables)
 
     def stepping_over(self, tables: Sequence[str] | None) -> LightPass:
-        """Returns this pass, or one that steps over other tables than these if a row of those cannot be read."""
+        """Returns this pass, or one that steps over other tables than these if a row could not be read.
+
+        Who answers about these tables steps over the others, too: it counts a row of theirs that cannot be read.
+        """
         if tables is None or self._tables is not None:
             return self
-        try:
-            if self._bad_row is None:
-                _ = self._all_summaries
-                return self
-        except wf.DecodeError as error:
-            self._bad_row = error
-        names = self._bad_row.names
-        if names is None or wf.ReadOptions.check(tables=tables).keeps_table(names):
-            raise self._bad_row
+        if not self._skips_unread:
+            try:
+                if self._bad_row is None and not self._lacks_rows:
+                    return self
+            except wf.DecodeError as error:
+                self._bad_row = error
+        if self._bad_row is not None:
+            names = self._bad_row.names
+            if names is None or wf.ReadOptions.check(tables=tables).keeps_table(names):
+                raise self._bad_row
         arguments = (self._messages, self._format, self._options, self._after, self._skips_unread, tables)
         return self._others.setdefault(tuple(tables), LightPass(*arguments))
 
@@ -166,6 +170,12 @@ class LightPass:
         found = self._parts(lambda: partial(summary_batches, self.reading, self._tables), is_whole=True)
         self._messages.check(self._format, found)
         return found
+
+    @property
+    def _lacks_rows(self) -> bool:
+        """Whether a record could not be read, in PERMISSIVE or DROPMALFORMED."""
+        found = (one for chunks in self._all_summaries.values() for one in chunks.values())
+        return any(one.dropped or any(isinstance(item, wf.OrderError) for item in one.items[-1:]) for one in found)
 
     @cached_property
     def _seen(self) -> ReadSummary:

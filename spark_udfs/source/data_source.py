@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ class SourceOptions:
 
     def survey(self, known: Surveyed | None = None) -> Surveyed:
         """Looks through the files, unless they are as they were when this was known."""
+        from wireformat.arrow.typed_tables.listed import rows_of
         from wireformat.chunks.files import survey  # loads numba
         from wireformat.sources.find import paths_of
 
@@ -90,12 +92,13 @@ class SourceOptions:
         if known is not None and known.files == files:
             return known
         look = partial(survey, self.path, self.format, column=self.column, **self.reading)
-        try:
+        if self.table is None:
             return Surveyed(files, look())
-        except wf.DecodeError as error:
-            if self.table is None or error.names in (None, one_table(self.table)):
-                raise
-        return Surveyed(files, look(tables=[written(one_table(self.table))]))  # steps over bad rows of other tables
+        found = look(tables=[written(one_table(self.table))])  # rows of other tables may be bad
+        if not rows_of(found.listed, self.table):
+            with suppress(wf.WireformatError):  # of other tables, whose names an error shows
+                found = look()
+        return Surveyed(files, found)
 
 
 @dataclass(frozen=True)

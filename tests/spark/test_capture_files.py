@@ -170,3 +170,11 @@ def test_the_interface_of_messages() -> None:
 
     used = {name for name in vars(Messages) if not name.startswith("_")} - {"fields"}
     assert used <= {*dir(FileMessages), "session"}
+
+
+def test_the_option_of_the_column_is_named_as_here(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [b"x"], "b": [b"y"]}), tmp_path / "0.parquet")
+    with pytest.raises(wf.OptionError, match=r"^option payload: .*; pass the one with the messages as payload$"):
+        spark_udfs.capture(paths=tmp_path)
+    with pytest.raises(wf.OptionError, match=r"^option payload: .* no column 'c'"):
+        spark_udfs.capture(paths=tmp_path, payload="c")
