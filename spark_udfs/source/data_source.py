@@ -19,7 +19,9 @@ from wireformat.options import MODES, TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table, written
+from wireformat.stream.records_before import index_of_message
 
+from ..chunks.questions import named_errors
 from ..local_paths import local_paths
 from ..schemas import arrow_schema, arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_columns import spark_columns, typed_part
@@ -264,7 +266,16 @@ class WireformatReader(DataSourceReader):
         options = self._options
         capture = chunk.capture(options.format, **options.reading)
         if table is None:
-            return iter(capture.changes())
+            return (_counted(rows, chunk.first) for rows in capture.changes())
         assert options.table is not None, "its list of tables is there"
         version = chunk.versions.get(one_table(options.table), -1)
         return capture.typed_by(table.part(version), options.table)
+
+
+def _counted(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """Returns rows whose errors count the messages through all files.
+
+    first   index of the first message of the chunk
+    """
+    errors = named_errors(rows["error"], rows["message"], lambda message: index_of_message(first + message))
+    return rows.set_column(rows.schema.get_field_index("error"), rows.schema.field("error"), errors)

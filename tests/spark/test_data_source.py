@@ -98,6 +98,19 @@ def test_a_table_without_a_key(spark: SparkSession, tmp_path: Path) -> None:
         rows(spark, tmp_path, **options)
 
 
+def test_errors_of_later_files(tmp_path: Path) -> None:
+    """Those of rows name messages as wf.Capture does: counted through all files."""
+    lines = [b"BEGIN 5", b"table public.t: INSERT: id[integer]:1", b"COMMIT 5", b"table public.t: INSERT: id["] * 2
+    for number, at in enumerate(range(0, len(lines), 3)):
+        pq.write_table(pa.table({"payload": lines[at : at + 3]}), tmp_path / f"{number}.parquet")
+    source = WireformatSource({"path": str(tmp_path), "format": "test-decoding", "mode": "PERMISSIVE"})
+    reader = source.reader(source.schema())
+    found = [error for part in reader.partitions() for rows in reader.read(part) for error in rows["error"].to_pylist()]
+    wanted = wf.Capture(tmp_path, "test-decoding", mode="PERMISSIVE").changes(columns=["error"]).read_all()
+    assert found == wanted["error"].to_pylist()
+    assert "message 7," in found[-1]
+
+
 @pytest.mark.parametrize("options", [{}, {"table": TABLE}, {"table": TABLE, "state": "latest"}])
 def test_columns_of_a_view(files: Path, options: dict[str, str]) -> None:
     """A wrong name is told before a task runs, also where no row is read."""
