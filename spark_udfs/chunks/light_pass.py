@@ -97,9 +97,14 @@ class LightPass:
     def stepping_over(self, tables: Sequence[str] | None) -> LightPass:
         """Returns this pass, or one that steps over other tables than these if a row could not be read.
 
-        Who answers about these tables steps over the others, too: it counts a row of theirs that cannot be read.
+        Who answers about these tables steps over the others, too: it counts a row of theirs that cannot be read. With
+        options OF_TRANSACTIONS such a row is an OrderError in PERMISSIVE.
         """
         if tables is None or self._tables is not None:
+            return self
+        if self._options["mode"] != "FAILFAST" and any(self._options[name] for name in OF_TRANSACTIONS):
+            for plan in self.planned.values():
+                plan.check()
             return self
         if not self._skips_unread:
             try:
