@@ -69,7 +69,7 @@ def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: 
     given = local_paths("paths", paths)
     try:
         return FileMessages(session, file_ranges(given, format, column))
-    except wf.OptionError as error:  # `payload` is the option `column` of wireformat.Capture
+    except wf.OptionError as error:
         words = (
             str(error).replace("option column", "option payload").replace("messages as column", "messages as payload")
         )

@@ -97,8 +97,7 @@ class LightPass:
     def stepping_over(self, tables: Sequence[str] | None) -> LightPass:
         """Returns this pass, or one that steps over other tables than these if a row could not be read.
 
-        Who answers about these tables steps over the others, too: it counts a row of theirs that cannot be read. With
-        options OF_TRANSACTIONS such a row is an OrderError in PERMISSIVE.
+        An answer steps over them, too, and counts such a row. With options OF_TRANSACTIONS that is an OrderError.
         """
         if tables is None or self._tables is not None:
             return self
@@ -180,7 +179,7 @@ class LightPass:
     def _lacks_rows(self) -> bool:
         """Whether a record could not be read, in PERMISSIVE or DROPMALFORMED."""
         found = (one for chunks in self._all_summaries.values() for one in chunks.values())
-        return any(one.dropped or any(isinstance(item, wf.OrderError) for item in one.items[-1:]) for one in found)
+        return any(one.dropped or (one.items and isinstance(one.items[-1], wf.OrderError)) for one in found)
 
     @cached_property
     def _seen(self) -> ReadSummary:

@@ -101,14 +101,14 @@ def arrow_results(function: Function) -> Function:
     function   for mapInPandas, applyInPandas or pandas_udf: returns a Series, a DataFrame, or an iterator of them
 
     Without it, Spark makes a Python object of each nested value, refuses maps of ArrowDtype, and refuses a column that
-    pandas has put together from pieces. Columns of other dtypes go the usual way. Outside of a task of Spark, the
-    function returns what it returns without it.
+    pandas has put together from pieces. Columns of other dtypes go the usual way. Outside of a task of Spark,
+    nothing changes.
     """
 
     @wraps(function)
     def returned(*args: Any, **named: Any) -> Any:
         result = function(*args, **named)
-        if TaskContext.get() is None:  # a caller that is not Spark may go on with the columns
+        if TaskContext.get() is None:  # the caller may go on with the columns
             return result
         return map(_for_spark, result) if isinstance(result, Iterator) else _for_spark(result)
 

@@ -19,7 +19,6 @@ from wireformat.options import MODES, TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table, written
-from wireformat.stream.records_before import index_of_message
 
 from ..chunks.questions import named_errors
 from ..local_paths import local_paths
@@ -273,9 +272,6 @@ class WireformatReader(DataSourceReader):
 
 
 def _counted(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    """Returns rows whose errors count the messages through all files.
-
-    first   index of the first message of the chunk
-    """
-    errors = named_errors(rows["error"], rows["message"], lambda message: index_of_message(first + message))
+    """Returns rows whose errors count messages from `first`."""
+    errors = named_errors(rows["error"], rows["message"], lambda message: f"message {first + message}")
     return rows.set_column(rows.schema.get_field_index("error"), rows.schema.field("error"), errors)
