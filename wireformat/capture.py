@@ -92,7 +92,11 @@ class Capture(CaptureTables):
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._decoded(options, widened(schema, "kind", *SourceOrder.COLUMNS)):
+            if options.kinds is None and self._after is not None and self._after.open:
+                read = self._naming_open(self._decoded(options, self._schema))
+            else:
+                read = self._decoded(options, widened(schema, *SourceOrder.COLUMNS))
+            for batch in read:
                 yield batch.select(schema.names)
 
         return pa.RecordBatchReader.from_batches(schema, rows())

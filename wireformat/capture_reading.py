@@ -29,7 +29,7 @@ from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.handed_rows import HandedRows, Reached, non_transactional_messages
-from .sources.resumption import KnownRelations, Resumption, controls_in
+from .sources.resumption import KnownRelations, OpenBefore, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition, SlotPosition
@@ -186,6 +186,17 @@ class CaptureReading:
             )
         self._messages = decoder.messages
         self._dropped = decoder.dropped
+
+    def _naming_open(self, rows: Iterable[Rows]) -> Iterator[Rows]:
+        """Yields all rows. Adds to an error of damaged ones what was open at the position and has not come again."""
+        open_before = OpenBefore(self._after)
+        try:
+            for item in rows:
+                open_before.take(other_records_of(item))
+                yield item
+        except DecodeError as error:  # rows of a block look damaged without its beginning
+            add_hint(error, open_before.hint())
+            raise
 
     @contextmanager
     def _naming_sources(self) -> Iterator[None]:

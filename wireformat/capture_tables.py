@@ -179,7 +179,7 @@ class CaptureTables(CaptureReading):
         self._begin_reading()
         self._found = found = TablesFound(self._known_versions)
         tables = NotedTables(found)
-        noted = self._noted(self._make_decoder(self._options, counted))
+        noted = self._naming_open(self._noted(self._make_decoder(self._options, counted)))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
             for rows in all_rows:
                 tables.take(rows)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -117,10 +119,37 @@ def test_a_plain_transaction_that_is_left_out_before_a_streamed_one_is_named() -
         second.committed().read_all()
 
 
-def test_a_block_that_is_left_out_is_named_where_its_rows_look_damaged() -> None:
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda capture: capture.committed().read_all(),
+        lambda capture: capture.changes().read_all(),
+        lambda capture: capture.changes(columns=["kind"], tables=["public.t"]).read_all(),
+        lambda capture: capture.messages().read_all(),
+        lambda capture: capture.tables(),
+        lambda capture: capture.typed("public.t"),
+        lambda capture: capture.typed("public.t", schema={"id": "text"}).read_all(),
+        lambda capture: [*capture.typed_all()],
+        lambda capture: capture.latest("public.t"),
+        lambda capture: capture.latest("public.t", keys=["id"], schema={"id": "text"}),
+        lambda capture: capture.open(),
+    ],
+)
+def test_a_block_that_is_left_out_is_named_where_its_rows_look_damaged(verb: Callable[[wf.Capture], Any]) -> None:
     """A row in a block begins with an xid, which is not expected without the beginning of the block."""
     messages = list(wf.encode([*block(XID, *rows_of(XID), insert("id", values=("2",), xid=XID))], "pgoutput"))
     first = wf.Capture(messages[:3], "pgoutput")
     first.committed().read_all()
     with pytest.raises(wf.DecodeError, match="open at the position: block transaction xid 5; begin the input at"):
-        wf.Capture(messages[3:], "pgoutput", after=first.position).committed().read_all()
+        verb(wf.Capture(messages[3:], "pgoutput", after=first.position))
+
+
+def test_damage_after_the_beginning_of_what_was_open_does_not_name_it() -> None:
+    messages = list(wf.encode([*block(XID, *rows_of(XID), insert("id", values=("2",), xid=XID))], "pgoutput"))
+    first = wf.Capture(messages[:3], "pgoutput")
+    first.committed().read_all()
+    capture = wf.Capture([*messages, messages[2][:-1]], "pgoutput", after=first.position)
+    for read in (capture.changes().read_all, capture.tables):
+        with pytest.raises(wf.DecodeError) as found:
+            read()
+        assert "open at the position" not in str(found.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -163,6 +163,26 @@ class Resumption:
             open="",
             hint=hint,
         )
+
+
+class OpenBefore:
+    """What was open at a position and has not come again, for questions that do not need it to come."""
+
+    def __init__(self, after: CapturePosition | None) -> None:
+        self._resumption: Resumption | None = None
+        if after is not None and after.open:
+            with suppress(OrderError):
+                self._resumption = Resumption(after)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Looks at the next rows of the input."""
+        if self._resumption is not None:
+            with suppress(OrderError):
+                self._resumption.take(batch)
+
+    def hint(self) -> str | None:
+        """Returns what an error of the next rows should add."""
+        return None if self._resumption is None else self._resumption.hint()
 
 
 def _xid_of(row: dict[str, Any]) -> int | None:
