@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +17,15 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.pgtypes import SQL_NAMES, type_oid
 from wireformat.pgtypes.binary import binary_text
+from wireformat.pgtypes.binary_times import DATES, INT32, INT64, TIMESTAMPS
+from wireformat.times import MICROS_OF_DAY
 
 from .. import handmade_pgoutput as hand
 from ..arrow.scan.test_binary_text import WITH_TEXT, values_of
 from ..engines import ENGINES, MODES
 from ..examples import at_most
 from ..handmade import u32, u64
+from ..pgtypes.test_binary import numeric
 
 MODIFIERS = [(5, 2), (18, 0), (20, 4), (38, 38), (38, 10), (1000, 3), (3, -2), (2, 5)]
 """Of numeric: digits, and digits after the point."""
@@ -30,7 +36,24 @@ TYPES = [*WITH_TEXT, *(f"numeric{modifier}" for modifier in MODIFIERS), "numeric
 GROUPS = [TYPES[first::8] for first in range(8)]
 """Each with all sorts of types."""
 
+FIRST_DAY, LAST_DAY = (
+    (date(year, month, day) - date(2000, 1, 1)).days for year, month, day in ((1, 1, 1), (9999, 12, 31))
+)
+DAYS = (*INT32, DATES[0], DATES[-1], FIRST_DAY, FIRST_DAY - 1, LAST_DAY, LAST_DAY + 1)
+TIMES = (*INT64, TIMESTAMPS[0], TIMESTAMPS[-1], *(MICROS_OF_DAY * day + at for day in DAYS[4:] for at in (-1, 0)))
+EXTREMES = {
+    "real": [struct.pack(">f", one) for one in (math.nan, math.inf, -math.inf, -0.0, 1e-45, 3.4028235e38)],
+    "double precision": [struct.pack(">d", one) for one in (math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e308)],
+    "numeric": [numeric([], 0, sign, 0) for sign in (0xC000, 0xD000, 0xF000)]
+    + [numeric([9999] * 10, 9, 0x4000, 0), numeric([1], 9, 0, 0), numeric([1], -1, 0, 38), numeric([5], -1, 0, 5)],
+    "date": [struct.pack(">i", day) for day in DAYS],
+    "timestamp without time zone": [struct.pack(">q", time) for time in TIMES],
+    "timestamp with time zone": [struct.pack(">q", time) for time in TIMES],
+    "time without time zone": [struct.pack(">q", time) for time in (0, MICROS_OF_DAY - 1, MICROS_OF_DAY)],
+}
 VALUE = b"="
+"""In front of a value, so that it is like no other cell."""
+
 XID = 800
 
 
@@ -85,16 +108,20 @@ class Row:
 
 @st.composite
 def rows(draw: st.DrawFn, types: Sequence[str], *, damaged: bool) -> Row:
-    """A change of a table with columns of these types. A value has a byte in front, which no other cell has."""
+    """A change of a table with columns of these types."""
 
     def cells(has_unsent: bool) -> list[bytes]:
         found = []
         for type in types:
-            of_type = values_of(SQL_NAMES[oid(type)])
-            if not damaged:
-                of_type = of_type.filter(lambda value, type=type: text_of(type, value) is not None)
-            empty = st.sampled_from([hand.NULL, hand.UNCHANGED] if has_unsent else [hand.NULL])
-            found.append(draw(st.one_of(empty, *[of_type.map(VALUE.__add__)] * 3)))
+            value = draw(
+                st.none()
+                | values_of(SQL_NAMES[oid(type)])
+                | st.sampled_from(EXTREMES.get(type.partition("(")[0], [b""]))
+            )
+            if value is None or not (damaged or text_of(type, value)):
+                found.append(draw(st.sampled_from([hand.NULL, hand.UNCHANGED])) if has_unsent else hand.NULL)
+            else:
+                found.append(VALUE + value)
         return found
 
     kind = draw(st.sampled_from([b"I", b"U", b"U", b"D"]))
