@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.arrays import Array
 from ..arrow.codes import codes_of_values, combined_codes, grouped
 from ..errors import DecodeError, OptionError, OrderError, add_hint
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
@@ -219,6 +221,8 @@ class KnownRelations:
         self._later: list[pa.RecordBatch | list[tuple[int, Event]]] = []
         """Rows after `_known`, or their events with their messages. The list only grows: positions share it."""
         self._rows = 0
+        self._described_in: set[int] = set()
+        """The xids of streamed transactions that may have described relations."""
 
     def copy(self) -> Relations:
         """Returns the relations, for a decoder."""
@@ -227,7 +231,12 @@ class KnownRelations:
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
         rows = _rows_of(batch, self._KINDS)
+        if not any(map(len, self._later)):
+            self._described_in = {xid for xid, _, _ in self._known.relations.described_in_blocks()}
+        rows = rows.filter(pa.array(~_describe_nothing(rows, self._described_in)))
         if len(rows):
+            starts = pc.equal(rows["kind"], "STREAM_START")
+            self._described_in.update(rows["xid"].filter(starts).drop_null().to_pylist())
             self._later.append(rows)
             self._rows += len(rows)
 
@@ -310,6 +319,25 @@ def _events_in(rows: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
     events = [[*_events(row)] for row in rows.take(pa.array(firsts)).to_pylist()]
     for message, index in zip(rows["message"].to_pylist(), indices.tolist(), strict=True):
         yield from ((message, event) for event in events[index])
+
+
+_AFTER_BLOCKS = ("STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
+
+
+def _describe_nothing(rows: pa.RecordBatch, described_in: Collection[int]) -> Array:
+    """Returns bool[n]: whether the row belongs to a block without relations, or ends a transaction without them.
+
+    rows           RELATION and the records of blocks
+    described_in   the xids of transactions that may have described relations before
+    """
+    kinds, xids = rows["kind"], np.asarray(rows["xid"].fill_null(0))
+    are_ends = np.asarray(pc.is_in(kinds, pa.array(_AFTER_BLOCKS)))
+    are_starts, are_stops = (np.asarray(pc.equal(kinds, kind)) for kind in ("STREAM_START", "STREAM_STOP"))
+    are_outside = np.append(False, are_ends[:-1])  # no block is open before these rows
+    found = are_outside & are_starts & np.append(are_stops[1:], False)
+    found[1:] |= found[:-1]
+    kept = np.isin(xids, [*described_in, *xids[are_starts & ~found]])
+    return found | (are_outside & are_ends & ~are_stops & ~kept)
 
 
 def _events(row: Mapping[str, Any]) -> Iterator[Event]:

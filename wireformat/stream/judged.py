@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from ..errors import DecodeError, counted
@@ -17,6 +18,9 @@ from ..options import ReadOptions
 from .reader import Located
 
 UNKNOWN = "UNKNOWN"
+
+LOOKED_AT_FILTERED = 100
+"""How many messages are looked at where `kinds` has left out all records: good messages, most often."""
 
 
 class Judged:
@@ -45,7 +49,8 @@ class Judged:
         """
         if self._count() < 2 or bool(records) == self._may_filter:
             return
-        guess = guess_format(self._heads if self._given is None else self._given)
+        messages = self._heads if self._given is None else self._given
+        guess = guess_format(islice(messages, LOOKED_AT_FILTERED) if self._may_filter else messages)
         if guess.candidates and self._format not in guess.candidates:
             got = (
                 f"{counted(records, 'UNKNOWN record')} and no others" if records else "no record of the requested kinds"

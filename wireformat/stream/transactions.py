@@ -182,9 +182,21 @@ class TransactionMachine(OpenAttempts[Handle]):
             self._ended = self._ended.advanced(commit_lsn_of(record), record.csn)
         return self._take_settled()
 
-    def take_transactions(self, counted: CountedTransactions) -> list[Fate[Handle]]:
-        """Takes plain transactions that the caller delivers by itself, after comparing them with `position`."""
+    @property
+    def streamed_xids(self) -> set[int]:
+        """The xids of streamed transactions of which something is known."""
+        return self._streamed.keys() | self.without_first_block
+
+    def take_transactions(self, counted: CountedTransactions, sent_again: Iterable[int] = ()) -> list[Fate[Handle]]:
+        """Takes plain transactions that the caller delivers by itself, after comparing them with `position`.
+
+        sent_again   the xids of those among them that are in `streamed_xids`
+        """
         self._handle_restart(counted.begin)
+        for xid in sent_again:
+            if xid in self._streamed:  # else the restart has dropped it
+                self._settle(self._streamed.pop(xid), None)
+            self.without_first_block.discard(xid)
         self._position = self._position.advanced(counted.lsn, counted.csn, counted.transactions)
         self._ended = self._ended.advanced(counted.lsn, counted.csn)
         return self._take_settled()
@@ -245,6 +257,7 @@ class TransactionMachine(OpenAttempts[Handle]):
         self._handle_restart(record)
         if record.xid is not None and record.xid in self._streamed:  # sent again, now as a plain transaction
             self._settle(self._streamed.pop(record.xid), None)
+        self.without_first_block.discard(record.xid)
         self._plain = Attempt(record)
         self._add(self._plain, handle)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ from wireformat.arrow.committed import batch as transaction_rows
 from wireformat.arrow.committed import open_rows as held_parts
 from wireformat.arrow.committed import output as committed_rows
 from wireformat.arrow.committed.spill import RowSpill
+from wireformat.stream.positions import Position
 
 from ...examples import at_most
 from ...histories import histories, table
@@ -99,7 +101,33 @@ def small_ones(seed: int) -> list[wf.Event]:
     return events
 
 
+def sent_again(seed: int) -> list[wf.Event]:
+    """Transactions of one block or none, with the same few xids; some were open before, and are sent again."""
+    chance = Random(seed)
+    events: list[wf.Event] = []
+    for step in range(chance.randint(0, 60)):
+        xid, lsn = chance.randint(1, 9), 1000 + (step if chance.random() < 0.9 else chance.randint(0, step))
+        rows = [event for event in block(xid, f"{step}")[1:-1] for _ in range(chance.choice([0, 1, 1, 3]))]
+        if chance.random() < 0.2:
+            rows.insert(chance.randint(0, len(rows)), wf.Origin(origin=f"node {step}"))
+        if chance.random() < 0.1:
+            rows.append(wf.Message(transactional=True, prefix=f"{step}", content="x", xid=xid, lsn=lsn))
+        if chance.random() < 0.4:
+            plain = [replace(row, xid=None) if isinstance(row, wf.Insert) else row for row in rows]
+            events += [wf.Begin(xid=xid, commit_lsn=lsn), *plain, wf.Commit(commit_lsn=lsn)]
+            continue
+        first = chance.choice([True] * 8 + [None])
+        events += [wf.StreamStart(xid=xid, first_segment=first), *rows, wf.StreamStop()]
+        if chance.random() < 0.1:
+            events.append(wf.StreamAbort(xid=xid, subxid=xid + chance.randint(0, 1)))
+            events += block(xid) if events[-1].subxid == xid else []
+        if chance.random() < 0.8:
+            events.append(wf.StreamCommit(xid=xid, commit_lsn=lsn))
+    return events
+
+
 SMALL_ONES = st.builds(small_ones, st.integers(0, 1 << 32))
+SENT_AGAIN = st.builds(sent_again, st.integers(0, 1 << 32))
 LIMITS = st.fixed_dictionaries(
     {
         "SHARED_BYTES": st.sampled_from([1, 3000, 6000, held_parts.SHARED_BYTES]),
@@ -112,7 +140,7 @@ LIMITS = st.fixed_dictionaries(
 
 
 @at_most(50)
-@given(SMALL_ONES | histories(), LIMITS, st.sampled_from([1, 7, 60, 1000]), st.sampled_from([0, 1 << 20]))
+@given(SMALL_ONES | SENT_AGAIN | histories(), LIMITS, st.sampled_from([1, 7, 60, 1000]), st.sampled_from([0, 1 << 20]))
 def test_neither_batches_nor_limits_matter(
     events: list[wf.Event], limits: dict[str, int], size: int, memory_limit: int
 ) -> None:
@@ -129,6 +157,35 @@ def test_neither_batches_nor_limits_matter(
             left = transactions.open
     assert told(pa.Table.from_batches(found, wf.arrow.committed_schema(rows.schema))) == said(delivered)
     assert left.drop_columns("message").equals(table(open).drop_columns("message"))
+
+
+@pytest.mark.parametrize("again", ["plain", "streamed"])
+@pytest.mark.parametrize("others", [0, 100])
+def test_a_streamed_transaction_that_is_sent_again_is_open_no_more(again: str, others: int) -> None:
+    """Also among many that are read together."""
+    with wf.arrow.Transactions() as transactions:
+        assert take(transactions, block(5)) == []
+        events: list[wf.Event] = []
+        for xid in (5, *range(100, 100 + others)):
+            _, row, _ = block(xid)
+            if again == "plain":
+                events += [wf.Begin(xid=xid, commit_lsn=1000 + xid), row, wf.Commit(commit_lsn=1000 + xid)]
+            else:
+                start = wf.StreamStart(xid=xid, first_segment=True)
+                events += [start, row, wf.StreamStop(), wf.StreamCommit(xid=xid, commit_lsn=1000 + xid)]
+        assert len(names(take(transactions, events))) == 1 + others
+        assert len(transactions.open) == 0
+        assert transactions.describe_open() == []
+
+
+def test_a_plain_transaction_is_open_whose_blocks_came_without_the_first_one() -> None:
+    """They were of an earlier attempt, which says nothing of this one."""
+    _, row, stop = block(5)
+    with wf.arrow.Transactions() as transactions:
+        transactions.continue_after(Position(), {5})
+        later_block = [wf.StreamStart(xid=5, first_segment=False), row, stop]
+        take(transactions, [*later_block, wf.Begin(xid=5, commit_lsn=10), row])
+        assert [one.stage for one, _ in transactions.describe_open()] == ["plain"]
 
 
 def test_what_is_settled_together_comes_out_together() -> None:

@@ -305,7 +305,9 @@ class Transactions:
             )
         found = plain_transactions_facts(rows, item, machine.position)
         output.add_plain_transactions(item, found.facts, found.resent & machine.drop_resent)
-        return machine.take_transactions(counted_transactions(rows, item, found.highest))
+        streamed = machine.streamed_xids
+        sent_again = streamed & {*found.facts["xid"].view(pa.uint64()).to_pylist()} if streamed else ()
+        return machine.take_transactions(counted_transactions(rows, item, found.highest), sent_again)
 
     def _rows_of_held(self, number: int) -> InputRows:
         """Returns a held batch without its last columns, since a kept column may have the same name."""

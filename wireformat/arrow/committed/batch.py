@@ -22,7 +22,7 @@ from ..commit_times import parse_times
 from ..row_changes import RowSource
 from ..schemas import CHANGES, FLAG_OF_TEXT, NUMBER_COLUMNS, format_of
 from .cells import ControlCells, NumberColumn, flags
-from .plain_transactions import are_plain
+from .plain_transactions import are_one_block, are_plain
 from .row_ranges import taken
 
 _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
@@ -38,6 +38,7 @@ NEEDED_COLUMNS = tuple(_READABLE)
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
+_ONE_BLOCK = tuple(_CODE[kind] for kind in ("STREAM_START", "STREAM_STOP", "STREAM_COMMIT"))
 _IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
 _IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
 
@@ -75,7 +76,10 @@ RowPosition = dict[str, Any]
 
 
 class PlainTransactions(NamedTuple):
-    """Plain transactions that directly follow each other: the rows of their BEGINs, and of their COMMITs."""
+    """Plain transactions that directly follow each other: the rows of their BEGINs, and of their COMMITs.
+
+    Streamed transactions of one block that are committed directly after it may be among them.
+    """
 
     begins: Array
     commits: Array
@@ -173,11 +177,19 @@ class InputRows:
         """The xid of each record."""
         return NumberColumn.of(self.batch["xid"]) if self.source is None else NumberColumn(*self.source.xids)
 
-    def items(self) -> Iterator[Item]:
-        """Yields the items, in order. Each delivered row and each control record is in exactly one item."""
+    def items(self, *, one_block: bool = True) -> Iterator[Item]:
+        """Yields the items, in order. Each delivered row and each control record is in exactly one item.
+
+        one_block   whether streamed transactions of one block are read together like plain ones
+        """
         ends = np.flatnonzero(_IS_CONTROL[self.kind_codes] & (self.kind_codes != _ORIGIN))
         firsts = self._plain(ends)
         begins, commits = ends[firsts], ends[firsts + 1]
+        blocks = self._one_block(ends) if one_block else firsts[:0]
+        if len(blocks):
+            begins, commits = np.append(begins, ends[blocks]), np.append(commits, ends[blocks + 2])
+            order = np.argsort(begins)
+            begins, commits = begins[order], commits[order]
         singles = self._outside(begins, commits)
         outside = self.counted_before[begins[1:]] - self.counted_through[commits[:-1] + 1]
         bounds = np.searchsorted(singles, begins)
@@ -221,6 +233,21 @@ class InputRows:
         if not len(firsts):
             return firsts
         return firsts[are_plain(self._cells, *(self._in_batch(ends[pair]) for pair in (firsts, firsts + 1)))]
+
+    def _one_block(self, ends: Array) -> Array:
+        """Returns the indices in `ends` of the STREAM_STARTs that form a transaction with the next two records."""
+        codes = self.kind_codes[ends]
+        start, stop, commit = _ONE_BLOCK
+        firsts = np.flatnonzero((codes[:-2] == start) & (codes[1:-1] == stop) & (codes[2:] == commit))
+        if not len(firsts):
+            return firsts
+        stops, commits = ends[firsts + 1], ends[firsts + 2]
+        origins = np.cumsum(self.is_origin)
+        is_between = (self.counted_before[commits] > self.counted_through[stops + 1]) | (
+            origins[commits] > origins[stops]
+        )
+        firsts = firsts[~is_between]
+        return firsts[are_one_block(self._cells, *(self._in_batch(ends[firsts + index]) for index in range(3)))]
 
     def _in_order(self, singles: Array, groups: list[PlainTransactions]) -> Iterator[Item]:
         """Yields the items of these single rows and groups of transactions, and the rows between them."""

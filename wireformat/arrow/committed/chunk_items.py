@@ -38,7 +38,7 @@ class ChunkItems:
                 self.items.append(error)
 
     def _take(self, rows: InputRows) -> None:
-        for item in rows.items():
+        for item in rows.items(one_block=False):
             if isinstance(item, RowsBetween):
                 self._take_rows(CountedRows(item.count, item.lone))
             elif isinstance(item, ControlRow):
