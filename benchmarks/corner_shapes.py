@@ -55,6 +55,12 @@ TEXTS = {
 """What texts consist of."""
 
 
+WIDE = 400
+"""The columns of a wide table."""
+
+WIDE_NAMES = tuple(f"column_{number}" for number in range(WIDE))
+DIGITS = f"{PGOUTPUT}: rows of {WIDE} columns"
+
 ODD_NAMES = (
     ("quotes", 'say "hi"', "utf-8"),
     *(("Chinese", "表", encoding) for encoding in ("utf-8", "gbk", "gb18030")),
@@ -121,6 +127,20 @@ def of_new_columns(row: int, every: int = 1, mark: str = "") -> Iterator[wf.Even
     yield row_of(row, table, new=wf.TupleData(names, values(row), TYPES))
 
 
+def of_wide_table(row: int, kind: type[wf.Insert | wf.Update], value: Any) -> Iterator[wf.Event]:
+    """A row of a table of many columns, which all have this value; its Relation message comes before the first row."""
+    if row == 0:
+        facts: dict[str, Any] = {"type_oids": (25,) * WIDE, "typmods": (-1,) * WIDE}
+        yield replace(relation(0), columns=WIDE_NAMES, key_columns=WIDE_NAMES[:1], **facts)
+    new = wf.TupleData(WIDE_NAMES, (str(row), *[value] * (WIDE - 1)), ("text",) * WIDE)
+    yield kind(table_schema="public", table_name="orders_0", relation_id=FIRST_OID, new=new)
+
+
+def wide(kind: type[wf.Insert | wf.Update], value: Any) -> Callable[[int], Any]:
+    """Messages with rows of many columns, and about as many values as all other corners have."""
+    return lambda count: postgres(partial(of_wide_table, kind=kind, value=value))(len(NAMES) * count // WIDE + 1)
+
+
 def _without_relations(change: Change, row: int) -> Iterator[wf.Event]:
     """The events that formats other than pgoutput have."""
     return (event for event in change(row) if not isinstance(event, wf.Relation))
@@ -144,6 +164,9 @@ def _corners() -> Iterator[Corner]:
         yield Corner(f"{format}: new columns in each row", format, rows(format, without), ROWS[format][0])
     yield Corner(f"{PGOUTPUT}: a new table in each row", PGOUTPUT, lambda count: described(count, 1)(count), P)
     yield Corner(f"{PGOUTPUT}: new columns in each row", PGOUTPUT, postgres(of_new_columns), P)
+    yield Corner(DIGITS, PGOUTPUT, wide(wf.Insert, "1"), P)
+    yield Corner(f"{DIGITS}, NULL", PGOUTPUT, wide(wf.Insert, None), DIGITS, per_row=True)
+    yield Corner(f"{DIGITS}, not sent", PGOUTPUT, wide(wf.Update, wf.UNCHANGED), DIGITS, per_row=True)
     for every, rows_of in ((1, "each row"), (10, "ten rows")):
         for names, mark, encoding in ODD_NAMES:
             change = partial(of_new_columns, every=every, mark=mark)

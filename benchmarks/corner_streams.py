@@ -75,6 +75,8 @@ STREAMS: tuple[Corner, ...] = (
     streams(1000, 10),
     streams(1000, 1000, TABLES),
     streams(100, 100, TABLES),
+    streams(1, 1),
+    streams(3, 3),
     streams(10, 10),
     streams(10, 10, 10),
     streams(10, 10, end=aborted),
