@@ -13,6 +13,7 @@ import pytest
 import wireformat
 from tools.release.__main__ import TOOLS, pythons, version
 from tools.release.contents import MUST_HAVE, PAGES, SOURCES, faults_of_source, faults_of_wheel
+from tools.release.smaller import make_smaller
 from wireformat.cli import exits
 
 from ..wheels import ROOT, build_wheel
@@ -85,7 +86,18 @@ def test_what_a_source_distribution_must_have(tmp_path: Path) -> None:
     ]
 
 
+def contents(wheel: Path) -> dict[str, bytes]:
+    """The files of a wheel, which are checked against their checksums."""
+    with zipfile.ZipFile(wheel) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
+
+
 @pytest.mark.slow
 def test_the_wheel_is_as_it_should_be(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
-    assert list(faults_of_wheel(build_wheel(tmp_path))) == []
+    pytest.importorskip("deflate")
+    wheel = build_wheel(tmp_path)
+    before = contents(wheel)
+    make_smaller(wheel)
+    assert contents(wheel) == before
+    assert list(faults_of_wheel(wheel)) == []

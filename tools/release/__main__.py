@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from .contents import faults_of_source, faults_of_wheel
+from .smaller import make_smaller
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "build" / "release"
@@ -61,6 +62,7 @@ def build(programs: Path) -> tuple[Path, Path]:
     shutil.rmtree(DIST, ignore_errors=True)
     run(programs / "python", "-m", "build", "--outdir", DIST)
     (wheel,), (source,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    make_smaller(wheel)
     return wheel, source
 
 
