@@ -268,11 +268,11 @@ def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypat
     db.execute(*WRITES)
     failures = iter(range(3))
 
-    def append(self: Store, path: str, data: bytes) -> None:
+    def append(self: Store, path: str, data: bytes, size: int = 0) -> None:
         if next(failures, None) is not None:
-            real(self, path, data[: len(data) // 2])
+            real(self, path, data[: len(data) // 2], size)
             raise OSError(errno.ENOSPC, "No space left on device")
-        real(self, path, data)
+        real(self, path, data, size)
 
     monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr(Store, "append", append)
