@@ -52,10 +52,11 @@ def flag(option: str, value: Any) -> bool:
     return value
 
 
-def number(option: str, value: Any, least: int) -> int:
-    """Returns the value if it is a whole number from `least` on; raises OptionError."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise OptionError(f"option {option}: expected a whole number from {least} on, got {shown(value)}")
+def number(option: str, value: Any, least: int, most: int | None = None) -> int:
+    """Returns the value if it is a whole number from `least` on, and not above `most`; raises OptionError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        end = "on" if most is None else f"to {most}"
+        raise OptionError(f"option {option}: expected a whole number from {least} {end}, got {shown(value)}")
     return value
 
 

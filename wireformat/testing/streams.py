@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import OptionError
 from ..events import Event
@@ -15,6 +16,8 @@ from .server import Server, StreamRecipe
 from .tables import COLUMNS, Table, Values, check_table
 
 _MOST_TABLES = 1_000_000
+_MOST_CHANGES = 100_000_000
+"""A transaction is made as a whole."""
 
 _ABILITIES: dict[str, frozenset[str]] = {
     "parallel": frozenset(),
@@ -49,12 +52,11 @@ def stream(
     """
     row = find_row(format)
     if isinstance(tables, int):
-        if tables > _MOST_TABLES:
-            raise OptionError(f"option tables: expected at most {_MOST_TABLES}, got {shown(tables)}")
-        names = (f"orders_{index}" for index in range(number("tables", tables, 1)))
+        names = (f"orders_{index}" for index in range(number("tables", tables, 1, _MOST_TABLES)))
         tables = [Table("shop", name, COLUMNS, ("default", "full")[index % 4 == 3]) for index, name in enumerate(names)]
-    if not isinstance(tables, Sequence):
-        raise OptionError(f"option tables: expected a number or a list of tables, got {shown(tables)}")
+    given: Any = tables
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise OptionError(f"option tables: expected a number or a list of tables, got {shown(given)}")
     for table in tables:
         check_table(table)
     if len({table[:2] for table in tables}) < len(tables) or not tables:
@@ -65,7 +67,7 @@ def stream(
         tuple(tables),
         number("transactions", transactions, 0),
         seed,
-        number("changes", changes, 1),
+        number("changes", changes, 1, _MOST_CHANGES),
         flag("schema_changes", schema_changes),
         _ABILITIES[row.order] | ({"unsent"} if "unsent values" not in row.cannot_say else set()),
         "types" in row.cannot_say,
