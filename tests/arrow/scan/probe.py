@@ -136,7 +136,8 @@ def use_everything() -> str:
     whole = [DESCRIBED, ROWS["insert"][0]]  # with every value sent, and nothing that the declaration reads
     for messages in (whole, BINARY_VALUES):
         digest.update(repr(rows(wf.arrow.changes(messages, "pgoutput"))).encode())
-    digest.update(repr(rows(wf.arrow.changes([relation(table=b"caf\xe9")], "pgoutput", encoding="latin-1"))).encode())
+    for name, encoding in ((b"caf\xe9", "latin-1"), (b"\x81\x30\x81\x30", "gb18030")):
+        digest.update(repr(rows(wf.arrow.changes([relation(table=name)], "pgoutput", encoding=encoding))).encode())
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
             digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer", "c": "bytea"}).to_pylist()).encode())

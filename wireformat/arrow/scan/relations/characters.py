@@ -29,8 +29,9 @@ NO_CHARACTERS = np.empty(0, np.int64)
 MOST_GROWTH = 3
 """How many times longer a name may be in UTF-8: the characters in the table have three bytes there or less."""
 
-_CODES = np.array([*range(1, 0xD800), *range(0xE000, 1 << 16)], "<u4")
-"""The characters that a table may have."""
+_LINE = ord("\n")
+_CODES = np.array([*range(1, _LINE), *range(_LINE + 1, 0xD800), *range(0xE000, 1 << 16)], "<u4")
+"""The characters that a table may have. Lines separate them: Python's encoders of JIS X 0213 lose a zero character."""
 
 
 @cache
@@ -38,12 +39,13 @@ def characters_of(encoding: str) -> Array:
     """Returns the table of an encoding, or NO_CHARACTERS. It has those characters that are encoded as they are read."""
     if encoding not in JOINABLE:
         return NO_CHARACTERS
-    text = np.stack([_CODES, np.zeros_like(_CODES)], axis=-1).tobytes().decode("utf-32-le")
-    encoded = np.frombuffer(text.encode(encoding, "ignore"), np.uint8)
+    text = np.stack([_CODES, np.full_like(_CODES, _LINE)], axis=-1).tobytes().decode("utf-32-le")
+    encoded, in_utf8 = (
+        np.frombuffer(text.encode(name, "ignore").replace(b"\n", b"\0"), np.uint8) for name in (encoding, "utf-8")
+    )
     ends = np.flatnonzero(encoded == 0)
     sizes = np.diff(ends, prepend=-1) - 1
     decoded, offsets, bad = decode_joined(encoded, ends, encoding, "strict")
-    in_utf8 = np.frombuffer(text.encode(), np.uint8)
     packed = _packed(in_utf8, np.append(0, np.flatnonzero(in_utf8 == 0) + 1))
     is_read = (packed == _packed(decoded, offsets)) & (bad == 0)
     single, pair = is_read & (sizes == 1), is_read & (sizes == 2)
