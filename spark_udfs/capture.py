@@ -144,8 +144,8 @@ class Capture(CaptureAnswers):
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        own = self._of_tables(tables) if self._options["mode"] == "FAILFAST" else self  # else no record is an error
-        return own._answer(ask, schema, None, tables=tables)
+        asked = self._of_tables(tables) if self._options["mode"] == "FAILFAST" else self  # else no record is an error
+        return asked._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
