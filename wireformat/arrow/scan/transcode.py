@@ -8,7 +8,8 @@ from ...limits import COLUMN_BYTES
 from ...options import ReadOptions
 from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, hot
-from ..jit.intrinsics import BLOCK, copy_block, read_64
+from ..jit.copy_bytes import copy_bytes
+from ..jit.intrinsics import BLOCK, read_64
 from .joined_texts import decode_joined
 from .notes import (
     CELL_FIELDS,
@@ -89,13 +90,7 @@ def _join(data: Array, start: Int, length: Int, joined: Array, starts: Array, sl
             if is_same and (length <= 16 or same_bytes(data, start, joined, other, length)):
                 return seen
         slots[slot] = texts
-    if start + length + BLOCK <= len(data):
-        for step in range(0, length, BLOCK):
-            copy_block(joined, to + step, data, start + step)
-    else:
-        for step in range(length):
-            joined[to + step] = data[start + step]
-    joined[to + length] = 0
+    joined[copy_bytes(joined, to, data, start, length)] = 0
     starts[texts + 1] = to + length + 1
     return texts
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
+from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK, copy_block, read_64
 from ..notes import (
     COMPLETE,
@@ -231,12 +232,8 @@ def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) ->
     elif start < 0:
         for step in range(0, length, BLOCK):
             copy_block(text, used + step, text, ~start + step)
-    elif start + length + BLOCK <= len(buffer):
-        for step in range(0, length, BLOCK):
-            copy_block(text, used + step, buffer, start + step)
     else:
-        for step in range(length):
-            text[used + step] = buffer[start + step]
+        copy_bytes(text, used, buffer, start, length)
     return used + length
 
 
