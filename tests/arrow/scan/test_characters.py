@@ -18,7 +18,7 @@ AFTER = b"\0\x81after"
 
 @compiled
 def _decode(data: Array, stop: int, to: int, characters: Array) -> tuple[int, int]:
-    return decode_name(data, 1, stop, to, characters)
+    return decode_name(data, 1, stop, data, to, characters)
 
 
 def decoded(name: bytes, encoding: str, after: bytes = AFTER) -> str | None:
@@ -57,9 +57,10 @@ def test_all_characters_of_one_and_two_bytes(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gbk", "cp1252"])
-def test_names_without_an_end(encoding: str) -> None:
-    for name in (b"", b"a", "é".encode(encoding), "é".encode(encoding)[:1]):
-        assert decoded(name, encoding, b"") is None
+def test_names_without_a_zero_byte(encoding: str) -> None:
+    for text in ("", "a", "é"):
+        assert decoded(text.encode(encoding), encoding, b"") == text
+    assert decoded("é".encode("gbk")[:1], "gbk", b"") is None
 
 
 def test_encodings_of_other_packages() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.arrow.engine.faults import FEW
 from wireformat.arrow.engine.scanner import Scanner
 from wireformat.arrow.scan.dictionary import DICTIONARY
 from wireformat.arrow.scan.notes import COMPLETE, LEARNED_FULL, NEW, NO_ROOM, PRESENT, STEPPED, WANTS_ROOM, ScanInput
@@ -43,8 +44,8 @@ def insert(format: str, table: str, names: tuple[str, ...], number: int) -> wf.I
     return wf.Insert(lsn=lsn, table_schema="s", table_name=table, new=image(format, names, number))
 
 
-def messages_of(format: str, events: list[wf.Event]) -> list[bytes]:
-    return list(wf.encode(events, format))
+def messages_of(format: str, events: list[wf.Event], encoding: str = "utf-8") -> list[bytes]:
+    return list(wf.encode(events, format, encoding=encoding))
 
 
 def complete_rows(format: str, messages: list[bytes], **options: object) -> Iterator[tuple[int, int, int]]:
@@ -64,6 +65,51 @@ def test_all_rows_but_the_first_of_a_table_are_recognised(format: str) -> None:
     messages = messages_of(format, [insert(format, f"t{n % 3}", columns[n % 3], n) for n in range(300)])
     agree(messages, format=format)
     assert [(count, complete) for count, complete, _ in complete_rows(format, messages)] == [(300, 297)]
+
+
+WORDS = {
+    "gbk": ("编号", "客户", "丂a", "表"),
+    "big5": ("編號", "客戶", "許功蓋", "表"),
+    "gb18030": ("编号", "ü€", "丂a", "表"),
+    "euc_jp": ("番号", "ﾃｽﾄ", "状態", "表"),
+    "shift_jis": ("番号", "ﾃｽﾄ", "ソ表", "表"),
+    "latin-1": ("Schlüssel", "ÿ", "größe", "größte"),
+    "koi8-r": ("номер", "я", "статус", "таблица"),
+}
+"""Of an encoding: names of columns, and of a table. Some characters of two bytes end with a backslash or a letter."""
+
+
+@pytest.mark.parametrize("encoding", sorted(WORDS))
+@each_format
+def test_names_of_one_and_two_bytes_are_recognised(format: str, encoding: str) -> None:
+    *names, table = WORDS[encoding]
+    columns = [tuple(names), tuple(names[:2]), ("a", names[0])]
+    events = [insert(format, f"{table}{n % 3}", columns[n % 3], n) for n in range(30)]
+    messages = messages_of(format, events, encoding)
+    for tables in (None, [f"s.{table}1"]):
+        agree(messages, format=format, encoding=encoding, tables=tables)
+        found = complete_rows(format, messages, encoding=encoding, tables=tables)
+        assert [(count, complete) for count, complete, _ in found] == [(30, 27) if tables is None else (10, 9)]
+
+
+@each_format
+def test_names_of_other_characters_are_read_all_the_same(format: str) -> None:
+    """The table of characters has none of three and four bytes."""
+    for encoding, name in (("gb18030", "ÿ𠀀"), ("euc_jp", "丂")):
+        events = [insert(format, "表", (name, "a"), n) for n in range(20)]
+        agree(messages_of(format, events, encoding), format=format, encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "euc_jp", "shift_jis"])
+@each_format
+def test_wrong_values_in_tables_whose_names_were_recognised(format: str, encoding: str) -> None:
+    """More of them than the declaration reads before compiled code says what is wrong."""
+    *names, table = WORDS[encoding]
+    messages = messages_of(format, [insert(format, table, tuple(names), n) for n in range(2 * FEW + 6)], encoding)
+    messages = [b"\xff ".join(one.rsplit(b"s ", 1)) if n % 2 else one for n, one in enumerate(messages)]
+    for options in ({"mode": "PERMISSIVE"}, {"mode": "DROPMALFORMED", "tables": [f"s.{table}"]}):
+        agree(messages, format=format, encoding=encoding, **options)
+    agree(messages[:9], format=format, encoding=encoding, encoding_errors="replace")
 
 
 @each_format
@@ -110,14 +156,16 @@ def test_thousands_of_tables(format: str) -> None:
     assert len(agree(messages[::9], format=format).events) == tables // 3
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk"])
 @each_format
-def test_memory_that_is_full_begins_anew(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_full_begins_anew(format: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LEAST_ENTRIES": 64, "MOST_ENTRIES": 256, "LEAST_TEXT": 128, "MOST_TEXT": 512}.items():
         monkeypatch.setattr(learned, name, value)
-    messages = messages_of(format, [insert(format, f"t{n % 40}", ("a", "b", "c"), n) for n in range(400)])
-    agree(messages * 3, format=format)
+    names = ("a", "b", "c") if encoding == "utf-8" else WORDS[encoding][:3]
+    messages = messages_of(format, [insert(format, f"t{n % 40}", names, n) for n in range(400)], encoding)
+    agree(messages * 3, format=format, encoding=encoding)
     monkeypatch.setattr("wireformat.arrow.scan.message_batches.MESSAGE_BATCH_BYTES", 1000)
-    agree(messages, format=format)
+    agree(messages, format=format, encoding=encoding)
 
 
 def test_what_is_learned_takes_eight_megabytes_at_most() -> None:
@@ -178,17 +226,26 @@ _COLUMNS = st.lists(st.sampled_from(["a", "B c", "d.e", "column_of_twenty_bytes"
 
 
 @each_format
-@given(rows=st.lists(st.tuples(_TABLES, _COLUMNS, st.integers(0, 10**9)), max_size=30), data=st.data())
-def test_any_rows(format: str, rows: list[tuple[str, list[str], int]], data: st.DataObject) -> None:
-    """Rows of few tables with any columns, some of them with a byte that is wrong."""
+@given(
+    rows=st.lists(st.tuples(_TABLES, _COLUMNS, st.integers(0, 10**9)), max_size=30),
+    encoding=st.sampled_from(["utf-8", *sorted(WORDS)]),
+    data=st.data(),
+)
+def test_any_rows(format: str, rows: list[tuple[str, list[str], int]], encoding: str, data: st.DataObject) -> None:
+    """Rows of few tables with any columns, in any encoding, some of them with a byte that is wrong."""
+    words = WORDS.get(encoding, ("é",))
+    rows = [
+        (words[-1] if table == "s" else table, [words[0] if one == "é" else one for one in columns], number)
+        for table, columns, number in rows
+    ]
     if format == "gaussdb-text":
         rows = [(table.replace('"', "").replace(" ", "_"), columns, number) for table, columns, number in rows]
     events = [insert(format, table, tuple(columns) or ("a",), number) for table, columns, number in rows]
-    messages = messages_of(format, list(events)) * 2
+    messages = messages_of(format, list(events), encoding) * 2
     if messages:
         index = data.draw(st.integers(0, len(messages) - 1))
         at = data.draw(st.integers(0, len(messages[index]) - 1))
         changed = bytes([data.draw(st.integers(0, 255))])
         messages[index] = messages[index][:at] + changed + messages[index][at + 1 :]
     for tables in (None, ["s.t"]):
-        agree(messages, format=format, mode="PERMISSIVE", tables=tables)
+        agree(messages, format=format, mode="PERMISSIVE", encoding=encoding, tables=tables)

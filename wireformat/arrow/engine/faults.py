@@ -136,7 +136,7 @@ class FaultFinder:
         facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
         texts = new_list() if self._rule == fields.OTHER_TEXT else NO_LIST
         notes = (buffer, rows, cells, read_only(text[:]), declined, messages, step.dictionary, step.settings)
-        which = (self._states, self._rule)
+        which = (self._states, self._rule, step.known_bytes)
         begin = 0
         while begin < len(declined):
             walk(*notes, *which, begin, facts, texts)

@@ -258,7 +258,7 @@ class Scanner:
         self._options = options
         filters = make_filters(options) if counted is None else make_change_filters(counted)
         self._scan, self._preparation = load_scan(
-            format.name, [options.encoding == "utf-8", filters.kinds, options.heartbeat_factor], options
+            format.name, [options.encoding == "utf-8", filters.kinds, options.heartbeat_factor, 0], options
         )
         self._filters = (make_filters(options) if counted else filters)[1:]
         self._counted_filters = filters[1:]

@@ -106,8 +106,10 @@ WANTS_ROOM, NO_ROOM = 1, 2
 SLOTS = 1 << 14
 
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; microseconds in a heartbeat's unit, 0 to
-# guess; of a text style, whether the names of its tables are quoted, followed by its table of lines.
-UTF8, KINDS_WANTED, HEARTBEAT_FACTOR, QUOTED, LINES = range(5)
+# guess; where the table of the encoding's characters begins, which is the end of the settings, or 0 if there is none
+# (see relations/characters.py); of a text style, whether the names of its tables are quoted, followed by its table of
+# lines.
+UTF8, KINDS_WANTED, HEARTBEAT_FACTOR, CHARACTERS, QUOTED, LINES = range(6)
 
 OF_ANY_TABLE = 32
 """The bits of KINDS_WANTED from this one on say of which kinds a record is wanted whatever its table."""

@@ -14,7 +14,7 @@ from ...options import ReadOptions
 from ..arrays import Array
 from .dictionary import DICTIONARY
 from .message_batches import MessageBatch
-from .notes import ScanInput
+from .notes import CHARACTERS, ScanInput
 
 SCANS = {row.name: row.scan for row in ROWS.values() if row.scan is not None}
 """Those of the built-in formats."""
@@ -26,7 +26,7 @@ FindInput = Callable[[MessageBatch], ScanInput]
 class Preparation(Protocol):
     """Finds out what the scan must know of the records before each message batch; made once, with (settings, options).
 
-    settings    the numbers that all scans are given
+    settings    int64[s]: the numbers that all scans are given
     """
 
     def begin(self, format: Format) -> FindInput:
@@ -34,8 +34,8 @@ class Preparation(Protocol):
 
 
 class _NoPreparation:
-    def __init__(self, settings: list[int], options: ReadOptions) -> None:
-        self._input = ScanInput(DICTIONARY, np.array(settings, np.int64), b"")
+    def __init__(self, settings: Array, options: ReadOptions) -> None:
+        self._input = ScanInput(DICTIONARY, settings, b"")
 
     def begin(self, format: Format) -> FindInput:
         return lambda message_batch: self._input
@@ -85,6 +85,13 @@ def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[C
         ddl = None if scan.ddl is None else load(scan.ddl)
         lines = line_settings(load(scan.lines), scan.messages, scan.rare is not None, ddl)
         settings = [*settings, scan.quoted, *lines]
-    prepare: Callable[[list[int], ReadOptions], Preparation] = load(scan.prepare) if scan.prepare else _NoPreparation
+    numbers = np.array(settings, np.int64)
+    if learns(format) and options.encoding != "utf-8":
+        from .relations.characters import characters_of
+
+        characters = characters_of(options.encoding)
+        numbers[CHARACTERS] = len(numbers) if len(characters) else 0
+        numbers = np.concatenate([numbers, characters])
+    prepare: Callable[[Array, ReadOptions], Preparation] = load(scan.prepare) if scan.prepare else _NoPreparation
     walk: Callable[..., Any] = load(scan.walk)
-    return walk, prepare(settings, options)
+    return walk, prepare(numbers, options)

@@ -3,14 +3,17 @@
 A walk reads a record as its declaration does, and stops at the same byte. It says nothing of a record that it finds
 nothing wrong with, or that it does not take: the declaration reads those.
 
-    walk(buffer, rows, cells, text, chosen, messages, dictionary, settings, states, rule, begin, faults, texts) -> None
+    walk(
+        buffer, rows, cells, text, chosen, messages, dictionary, settings, states, rule, known_bytes, begin, faults,
+        texts,
+    ) -> None
 
     buffer, rows, cells, text   as in ScanArrays
     chosen                      int64[n]: the rows of the records to look at: the scan has declined them, or has noted
                                 them and found a text that is not in the encoding
     messages                    int64[n]: their messages, as indexes in the message batch
     dictionary, settings        as in ScanArrays
-    states, rule                which bytes are text; see TextRule
+    states, rule, known_bytes   which bytes are text; see TextRule
     begin                       which of them is looked at first
     faults                      int64[FAULT_FIELDS, n], zeros from `begin` on, filled
     texts                       int64[TEXT_FIELDS, m], filled with the texts of which Python says whether they are good
@@ -67,3 +70,5 @@ class TextRule(NamedTuple):
     """STATES_TEXT, ANY_TEXT or OTHER_TEXT"""
     states: Array
     """uint8[states, 256]: the next state of a walk over a text; see wireformat/arrow/scan/text_states.py"""
+    known_bytes: Int
+    """how many bytes the text of the notes begins with that are in UTF-8, such as the names of relations"""

@@ -51,12 +51,13 @@ def find_binary_faults(
     settings: Array,
     states: Array,
     rule: Int,
+    known_bytes: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py."""
-    text_rule = TextRule(rule, states)
+    text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue

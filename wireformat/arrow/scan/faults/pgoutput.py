@@ -71,12 +71,13 @@ def find_pgoutput_faults(
     settings: Array,
     states: Array,
     rule: Int,
+    known_bytes: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py."""
-    text_rule = TextRule(rule, states)
+    text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -176,7 +177,7 @@ def _walk_image(
         if tag == TEXT_CELL or tag == BINARY_CELL:
             is_binary = tag == BINARY_CELL
             has_binary = has_binary or is_binary
-            cell_rule = TextRule(np.int64(ANY_TEXT), rule.states) if is_binary else rule
+            cell_rule = TextRule(np.int64(ANY_TEXT), rule.states, rule.known_bytes) if is_binary else rule
             at = check_sized(buffer, at, stop, 4, NO_NULL, cell_rule, faults, texts, index)
             if at < 0:
                 return at, has_binary

@@ -99,12 +99,13 @@ def find_json_faults(
     settings: Array,
     states: Array,
     rule: Int,
+    known_bytes: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py."""
-    text_rule = TextRule(rule, states)
+    text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -127,12 +128,13 @@ def find_quoted_faults(
     settings: Array,
     states: Array,
     rule: Int,
+    known_bytes: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py; of TEXT whose tables are quoted where needed."""
-    text_rule = TextRule(rule, states)
+    text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -159,12 +161,13 @@ def find_unquoted_faults(
     settings: Array,
     states: Array,
     rule: Int,
+    known_bytes: Int,
     begin: Int,
     faults: Array,
     texts: Array,
 ) -> None:
     """See fields.py; of TEXT whose tables are never quoted. Records with another mark are not taken."""
-    text_rule = TextRule(rule, states)
+    text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue

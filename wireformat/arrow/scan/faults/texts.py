@@ -93,6 +93,8 @@ def check_text(
     start = pair if pair >= 0 else ~pair
     if rule.which == ANY_TEXT or length <= 0 or is_ascii_anywhere(data, start, length):
         return True
+    if pair < 0 and start < rule.known_bytes:
+        return True
     if rule.which == OTHER_TEXT:
         list_text(pair, length, at, inside, faults, texts, index)
         return True

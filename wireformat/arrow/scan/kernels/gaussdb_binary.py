@@ -55,7 +55,6 @@ from ..notes import (
     PRESENT,
     RARE,
     RAW,
-    RELATION,
     STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
@@ -72,8 +71,9 @@ from ..notes import (
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_decimal
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
-from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
+from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..row_notes import note_detail, note_lsn, note_number
+from .names import find_table
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
 ANOTHER_RECORD, END_OF_MESSAGE = ord(gauss_batch.MORE), ord(gauss_batch.END)
@@ -169,7 +169,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
 @hot
 def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
-    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
     head = at
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         length = read_16(buffer, at) if stop - at >= 2 else stop
@@ -180,11 +180,10 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         rows[field + 1, row] = length
         at += length
     head_end = at
-    first = find_relation(buffer, head, head_end, text, dictionary, arrays.cursor)
+    first = find_table(arrays, head, head_end, row)
     if first > 0:
         if dictionary[first + COLUMNS, 1] == UNWANTED:
             return STEPPED_OVER
-        rows[RELATION, row] = first
     else:
         for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
             if not is_ascii(buffer, rows[field, row], rows[field + 1, row]):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ....formats.base import Format
 from ....options import ReadOptions
+from ...arrays import Array
 from ..dictionary import DICTIONARY, DICTIONARY_TEXT
 from ..notes import ScanInput
 from ..registry import FindInput
@@ -20,7 +21,7 @@ NO_LENGTH = (1 << 31) - 1
 class KnownTables:
     """The known tables whose names contain blanks; see Preparation."""
 
-    def __init__(self, settings: list[int], options: ReadOptions) -> None:
+    def __init__(self, settings: Array, options: ReadOptions) -> None:
         names = [
             (schema.encode(), table.encode()) for schema, table in options.known_tables if " " in f"{schema}{table}"
         ]
@@ -32,7 +33,7 @@ class KnownTables:
             entries += [(~(len(DICTIONARY_TEXT) + len(text)), length), (len(schema), 0)]
             text += joined
         dictionary = np.concatenate([DICTIONARY, np.array(entries, np.int32).reshape(-1, 2)])
-        self._input = ScanInput(dictionary, np.array(settings, np.int64), bytes(text))
+        self._input = ScanInput(dictionary, settings, bytes(text))
 
     def begin(self, format: Format) -> FindInput:
         """See Preparation.begin."""

@@ -88,8 +88,8 @@ MOST_KEPT = 1 << 24
 class PreparedRelations:
     """Looks up relations, one message batch at a time; see Preparation. Walks share them: few relations are new."""
 
-    def __init__(self, settings: list[int], options: ReadOptions) -> None:
-        self._settings = [*settings, options.dialect == "opengauss"]
+    def __init__(self, settings: Array, options: ReadOptions) -> None:
+        self._settings = np.append(settings, np.int64(options.dialect == "opengauss"))
         self._options = options
         self._known = KnownMessages(partial(read_message, encoding=options.encoding, errors=options.encoding_errors))
 
@@ -102,7 +102,7 @@ class PreparedRelations:
         def find(message_batch: MessageBatch) -> ScanInput:
             codes, described = walk.find(message_batch)
             table = self._known.table
-            settings = np.concatenate([np.array(self._settings, np.int64), codes])
+            settings = np.concatenate([self._settings, codes])
             return ScanInput(table.dictionary(), settings, table.text(), described)
 
         return find

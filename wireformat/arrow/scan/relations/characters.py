@@ -68,20 +68,18 @@ def _packed(data: Array, offsets: Array) -> Array:
 
 
 @inner
-def decode_name(data: Array, at: Int, stop: Int, to: Int, characters: Array) -> tuple[Int, Int]:
-    """Writes the name that begins at a byte, up to a zero byte, in UTF-8 to data[to:].
+def decode_name(data: Array, at: Int, stop: Int, target: Array, to: Int, characters: Array) -> tuple[Int, Int]:
+    """Writes the name data[at:stop], or what of it precedes a zero byte, in UTF-8 to target[to:].
 
-    data      has room for MOST_GROWTH times the name and for eight bytes more; `to` is not before `stop`
-    returns   where the zero byte is, or -1 if the table does not have a character, or no zero byte is before `stop`;
-              and the end of what was written
+    target    has room for MOST_GROWTH times the name and for eight bytes more; it may be `data`, beyond the name
+    returns   where the zero byte is, or `stop`, or -1 if the table does not have a character; and the end of what was
+              written
     """
-    while at < stop:
+    while at < stop and data[at] != 0:
         byte = data[at]
         at += 1
-        if byte == 0:
-            return at - 1, to
         if byte < 0x80:
-            data[to] = byte
+            target[to] = byte
             to += 1
             continue
         meant = characters[byte]
@@ -90,7 +88,7 @@ def decode_name(data: Array, at: Int, stop: Int, to: Int, characters: Array) -> 
             at += 1
         length = meant & 0xFF
         if length > MOST_GROWTH or length == NOTHING:
-            break
-        write_64(data, to, meant)
+            return np.int64(-1), to
+        write_64(target, to, meant)
         to += length
-    return np.int64(-1), to
+    return at, to

@@ -286,8 +286,8 @@ def decode_names(data: Array, at: Int, stop: Int, to: Int, characters: Array) ->
     """
     used, plain = copy_bytes(data, to, data, at, HEAD_BYTES), at + HEAD_BYTES
     for name in range(stop - plain):
-        end, used = decode_name(data, plain, stop, used, characters)
-        if end < 0:
+        end, used = decode_name(data, plain, stop, data, used, characters)
+        if end < 0 or end == stop:
             return np.int64(-1)
         plain = min(end + after_name(name), stop)
         used = copy_bytes(data, used, data, end, plain - end)

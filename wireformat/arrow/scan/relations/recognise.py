@@ -18,6 +18,7 @@ from ...jit.compiler import hot, inner
 from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK, copy_block, read_64
 from ..notes import (
+    CHARACTERS,
     COMPLETE,
     CURSOR_FIELDS,
     ENDS,
@@ -43,6 +44,7 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import same_bytes, transcode_flag
+from .characters import MOST_GROWTH, decode_name
 from .entries import (
     CELL_ENTRIES,
     CELL_FACTS,
@@ -161,7 +163,8 @@ def learn(
     tail: Int,
     tail_end: Int,
 ) -> Int:
-    """Learns the relation of a row that was read in full, if there is room for it, and its names need no transcoding.
+    """Learns the relation of a row that was read in full, if there is room for it, and its names are in UTF-8, or have
+    only characters of the table of the encoding's characters.
 
     begin        the first cell of its image in the map `map_index`; the patterns were noted by `note_pattern`
     like         the relation of another table whose columns the row has, or 0 if it was read in full
@@ -173,17 +176,26 @@ def learn(
     if like == 0:
         if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
             return first
-        if not _has_room(arrays, row, map_index, begin, head_end - head + tail_end - tail):
-            if cursor[LEARNED_FULL] == 0 and _are_names_final(arrays, row, map_index, begin):
+        table_bytes = head_end - head + tail_end - tail
+        if not _has_room(arrays, row, map_index, begin, table_bytes, 1):
+            has_characters = arrays.settings[CHARACTERS] > 0
+            if cursor[LEARNED_FULL] == 0 and (has_characters or _are_names_final(arrays, row, map_index, begin)):
                 cursor[LEARNED_FULL] = WANTS_ROOM
             return first
     relation, names = cursor[NEXT_ENTRY], cursor[LEARNED_USED]
     end = rows[ENDS + map_index, row]
     count = end - begin
-    used = _keep_names(arrays, row, map_index, begin if like == 0 else end)
+    used = _keep_names(arrays, row, map_index, begin if like == 0 else end, False)
     if like == 0:
         if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, begin):
-            return first
+            if arrays.settings[CHARACTERS] == 0:
+                return first
+            if not _has_room(arrays, row, map_index, begin, table_bytes + BLOCK, MOST_GROWTH):
+                cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
+                return first
+            used = _keep_names(arrays, row, map_index, begin, True)
+            if used < 0:
+                return first
         used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
         for column in range(count):
             entry = relation + CELLS + CELL_ENTRIES * column + CELL_FACTS
@@ -205,18 +217,24 @@ def learn(
 
 
 @inner
-def _has_room(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, table_bytes: Int) -> bool:
-    """Whether there is room for the entries and texts of a relation; `table_bytes` are those of head and tail."""
+def _has_room(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, table_bytes: Int, growth: Int) -> bool:
+    """Whether there is room for the entries and texts of a relation.
+
+    table_bytes   how many bytes head and tail have
+    growth        how many times longer names and types may become
+    """
     rows, image, dictionary, cursor = arrays.rows, arrays.cells[map_index], arrays.dictionary, arrays.cursor
     end = rows[ENDS + map_index, row]
     entry = cursor[NEXT_ENTRY] + CELLS
     if entry + CELL_ENTRIES * (end - begin) > dictionary.shape[0]:
         return False
-    size = table_bytes + rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row]
+    names = rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row]
+    size = table_bytes
     for cell in range(begin, end):
-        size += np.int64(image[NAME, cell, 1]) + np.int64(image[TYPE, cell, 1])
+        names += np.int64(image[NAME, cell, 1]) + np.int64(image[TYPE, cell, 1])
         size += np.int64(dictionary[entry + CELL_FACTS, 1])
         entry += CELL_ENTRIES
+    size += growth * names
     return cursor[LEARNED_USED] + size <= cursor[LEARNED_END]
 
 
@@ -238,19 +256,39 @@ def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) ->
 
 
 @inner
-def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> Int:
+def _keep_name(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int, decodes: bool) -> Int:
+    """Keeps a noted name as `_keep` does, in UTF-8 if it `decodes`; see `_keep_names`. It keeps none after -1."""
+    if not decodes:
+        return _keep(arrays, entry, start, length, used)
+    if used < 0:
+        return used
+    data = arrays.buffer if start >= 0 else arrays.text
+    at = start if start >= 0 else ~start
+    characters = arrays.settings[arrays.settings[CHARACTERS] :]
+    end, after = decode_name(data, at, at + length, arrays.text, used, characters)
+    arrays.dictionary[entry, 0] = ~used
+    arrays.dictionary[entry, 1] = after - used
+    return after if end == at + length else np.int64(-1)
+
+
+@inner
+def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, decodes: bool) -> Int:
     """Keeps the names of schema and table, then those of the columns, then their types; returns the end of them.
+
+    decodes   whether they are decoded by the table of characters: there must be room for that. It returns -1 if one of
+              them has other characters, or a zero byte
 
     The names of columns follow each other, and so do the types: the gather copies those of a row at once.
     """
     rows, image = arrays.rows, arrays.cells[map_index]
     relation, used = arrays.cursor[NEXT_ENTRY], arrays.cursor[LEARNED_USED]
     for entry, field in ((SCHEMA, TABLE_SCHEMA), (TABLE, TABLE_NAME)):
-        used = _keep(arrays, relation + entry, rows[field, row], rows[field + 1, row], used)
+        used = _keep_name(arrays, relation + entry, rows[field, row], rows[field + 1, row], used, decodes)
     for first, field in ((CELL_NAME, NAME), (CELL_TYPE, TYPE)):
         entry = relation + CELLS + first
         for cell in range(begin, rows[ENDS + map_index, row]):
-            used = _keep(arrays, entry, np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1]), used)
+            start, length = np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1])
+            used = _keep_name(arrays, entry, start, length, used, decodes)
             entry += CELL_ENTRIES
     return used
 
