@@ -22,8 +22,8 @@ _SWITCHED = b"wireformat.switched_keys"
 
 def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
     """Returns what a list of tables says of one table, a row for each version of its columns."""
-    is_of = (pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True))
-    return listed.filter(pc.and_(*is_of))
+    is_of = pc.and_(*(pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True)))
+    return listed if pc.all(is_of, skip_nulls=False).as_py() else listed.filter(is_of)
 
 
 def ranges_by_table(listed: pa.Table) -> dict[tuple[str, str], tuple[int, int]]:
