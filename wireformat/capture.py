@@ -132,7 +132,7 @@ class Capture(CaptureTables):
 
         def rows() -> Iterator[pa.RecordBatch]:
             no_tables = replace(self._options, tables=())
-            for committed in self._handed_out(self._committed(no_tables, non_transactional=True)):
+            for committed in self._handed_out(self._committed(no_tables, has_outside=True)):
                 found = message_rows(as_batch(committed, "MESSAGE"), self._options.encoding, prefix)
                 if len(found):
                     yield found

@@ -28,7 +28,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, Reached, non_transactional_messages
+from .sources.handed_rows import HandedRows, Reached
 from .sources.resumption import KnownRelations, OpenBefore, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -221,13 +221,14 @@ class CaptureReading:
     def _known(self) -> KnownRelations:
         return KnownRelations(() if self._after is None else self._after.first_relations)
 
-    def _transactions(self, steps_over: bool) -> Transactions:
-        """Returns the transactions before the first message."""
+    def _transactions(self, *, steps_over: bool, has_outside: bool) -> Transactions:
+        """Returns the transactions before the first message; the options are those of `Transactions`."""
         found = Transactions(
             two_phase=self._two_phase,
             drop_resent=self._drop_resent,
             memory_limit=self._memory_limit,
             steps_over=steps_over,
+            has_outside=has_outside,
         )
         if self._after is not None:
             streamed = {one.xid for one in self._after.open if one.stage in ("block", "streamed")}
@@ -259,23 +260,23 @@ class CaptureReading:
         self,
         options: ReadOptions,
         *,
-        non_transactional: bool = False,
+        has_outside: bool = False,
         at_end: Callable[[Transactions], Any] | None = None,
         through: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
     ) -> Iterator[HandedRows]:
         """Yields committed rows, with the position after them.
 
-        options          of whose `tables` the rows are needed; there may be others
-        non_transactional   also yields messages that belong to no transaction, as rows of the row-change table
-        at_end           is called with the transactions when all rows have been taken
-        through          takes all rows, and returns those to read
+        options       of whose `tables` the rows are needed; there may be others
+        has_outside   whether messages that belong to no transaction are among the rows, where they were written
+        at_end        is called with the transactions when all rows have been taken
+        through       takes all rows, and returns those to read
         """
         after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), self._known()
         decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
             self._judged(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,
-            self._transactions(decoder.steps_over) as transactions,
+            self._transactions(steps_over=decoder.steps_over, has_outside=has_outside) as transactions,
             self._naming_sources(),
         ):
             try:
@@ -283,8 +284,6 @@ class CaptureReading:
                     others = other_records_of(item)
                     resumption.take(others)
                     relations.take(others)
-                    if non_transactional:
-                        yield HandedRows(non_transactional_messages(others), None)
                     last: CommittedRows | None = None
                     for rows in newly_committed(transactions, item):
                         if last is not None:

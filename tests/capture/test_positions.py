@@ -153,3 +153,13 @@ def test_damage_after_the_beginning_of_what_was_open_does_not_name_it() -> None:
         with pytest.raises(wf.DecodeError) as found:
             read()
         assert "open at the position" not in str(found.value)
+
+
+@pytest.mark.parametrize("engine", ["scan", "declaration"])
+def test_a_position_knows_the_relations_of_transactions_that_were_skipped(engine: str) -> None:
+    described, row = rows_of(None)
+    messages = list(wf.encode([*committed(10, described), *committed(20, row)], "pgoutput"))
+    options: dict[str, Any] = {"skip_empty_xacts": True, "engine": engine}
+    first = wf.Capture(messages[:3], "pgoutput", **options)
+    assert len(first.committed().read_all()) == 0
+    assert len(wf.Capture(messages[3:], "pgoutput", **options, after=first.position).committed().read_all()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -132,6 +133,42 @@ def test_messages(format: str) -> None:
     assert {row["_xid"] for row in found if row["transactional"]} == {5}
     assert capture.messages(prefix="outbox").read_all()["content"].to_pylist() == contents[1:]
     assert capture.messages(prefix="other").read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("engine", ["scan", "declaration"])
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_messages_outside_of_transactions_come_where_they_were_written(engine: str, is_streamed: bool) -> None:
+    """However the input is cut, and with or without many transactions that are read together."""
+    begin, commit = wf.Begin(xid=5, commit_lsn=100, commit_time=TIME), {"end_lsn": 101, "commit_time": TIME}
+    events: list[wf.Event] = []
+    for number in range(60):
+        xid, lsn = number + 5, 100 + 2 * number
+        inside = wf.Message(
+            lsn=90, transactional=True, prefix="p", content=f"in {number}", xid=xid if is_streamed else None
+        )
+        if is_streamed:
+            events += [wf.StreamStart(xid=xid, first_segment=True), inside, wf.StreamStop()]
+        else:
+            events += [replace(begin, xid=xid, commit_lsn=lsn), inside]
+        if number % 20 == 19 or number > 50:
+            events.append(wf.Message(lsn=90, transactional=False, prefix="p", content=f"before {number}"))
+        if is_streamed:
+            events.append(wf.StreamCommit(xid=xid, commit_lsn=lsn, **commit))
+        else:
+            events.append(wf.Commit(commit_lsn=lsn, **commit))
+        events += [wf.Message(lsn=90, transactional=False, prefix="p", content=f"after {number}")] * (number % 3)
+    wanted = []
+    for number in range(60):
+        wanted += [f"before {number}"] * (number % 20 == 19 or number > 50)
+        wanted += [f"in {number}", *[f"after {number}"] * (number % 3)]
+    messages = list(wf.encode(events, "pgoutput"))
+    for size in (len(messages), 50, 7, 1):
+        pieces = pa.chunked_array([messages[at : at + size] for at in range(0, len(messages), size)], pa.binary())
+        for skip in (False, True):
+            capture = wf.Capture(pieces, "pgoutput", engine=engine, skip_empty_xacts=skip)
+            found = capture.messages().read_all()
+            assert [content.decode() for content in found["content"].to_pylist()] == wanted
+            assert found["_sequence"].null_count == found["transactional"].to_pylist().count(False)
 
 
 def test_a_schema_without_the_key_of_a_delete() -> None:

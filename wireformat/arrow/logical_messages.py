@@ -21,7 +21,7 @@ MESSAGES = pa.schema(
 
 
 def message_rows(rows: pa.RecordBatch, encoding: str, prefix: str | None = None) -> pa.RecordBatch:
-    """Returns the logical messages among rows of the row-change table, or among committed rows.
+    """Returns the logical messages among committed rows.
 
     encoding   of the server
     prefix     only messages with this prefix
@@ -31,13 +31,12 @@ def message_rows(rows: pa.RecordBatch, encoding: str, prefix: str | None = None)
         found = pc.map_lookup(messages["detail"], "prefix", "first")
         messages = messages.filter(pc.fill_null(pc.equal(found, prefix), False))
     details = [dict(detail or ()) for detail in messages["detail"].to_pylist()]
-    has_sequence = "sequence" in messages.schema.names
     return pa.RecordBatch.from_arrays(
         [
-            messages["sequence"].cast(SEQUENCE) if has_sequence else pa.nulls(len(messages), SEQUENCE),
+            messages["sequence"].cast(SEQUENCE),
             messages["xid"],
             messages["commit_time"],
-            pa.array([detail.get("transactional", "true") == "true" for detail in details], pa.bool_()),
+            pa.array([detail.get("transactional") == "true" for detail in details], pa.bool_()),
             pa.array([detail.get("prefix") for detail in details], pa.string()),
             pa.array([_content(detail, encoding) for detail in details], pa.binary()),
         ],

@@ -163,8 +163,8 @@ class ChunkCapture(Capture):
     def _known(self) -> KnownRelations:
         return KnownRelations(() if self._relations_before is None else self._relations_before.newest)
 
-    def _transactions(self, steps_over: bool) -> Transactions:
-        found = super()._transactions(steps_over)
+    def _transactions(self, *, steps_over: bool, has_outside: bool) -> Transactions:
+        found = super()._transactions(steps_over=steps_over, has_outside=has_outside)
         if self._plan.start is not None:
             found.start_chunk(self._plan.start)
         return found

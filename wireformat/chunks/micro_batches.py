@@ -105,7 +105,7 @@ class MicroBatch(ChunkCapture):
 
     def _committed(self, options: Any, **others: Any) -> Iterator[HandedRows]:
         if self._is_held:
-            others["non_transactional"] = False
+            others["has_outside"] = False
         for handed in super()._committed(options, **others):
             if self._is_at_end or not self._is_held:
                 yield handed

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..arrow.noted.changes import CommittedRows, of_batch
 from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections
@@ -117,10 +116,3 @@ def rows_of_patterns(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBa
         for schema, table in pairs.T.tolist()
     ]
     return batch.filter(pa.array(np.array(kept, bool)[inverse.reshape(-1)]))
-
-
-def non_transactional_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns the messages that belong to no transaction."""
-    messages = batch.filter(pc.equal(batch["kind"], "MESSAGE"))
-    transactional = pc.map_lookup(messages["detail"], "transactional", "first")
-    return messages.filter(pc.fill_null(pc.not_equal(transactional, "true"), True))

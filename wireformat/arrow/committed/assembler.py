@@ -27,7 +27,7 @@ from ..arrays import Array
 from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import ControlRow, InputRows, PlainTransactions, RowsBetween, check_columns
+from .batch import ControlRow, InputRows, Item, OutsideMessage, RowsBetween, check_columns
 from .cells import NumberColumn
 from .chunk_end import ChunkEnd, end_of_chunk
 from .facts import counted_transactions, plain_transactions_facts
@@ -51,6 +51,7 @@ class Transactions:
     after           how far the stream has been delivered before, if there is no state
     steps_over      whether sources may have stepped over row changes. Held rows then have their ordinals, which `state`
                     does not know
+    has_outside     whether messages that belong to no transaction are delivered where they are, without facts
 
     Raises OrderError at a row that is out of order, BadRows at a row of an unknown kind, OptionError and StateError. Do
     not use the object after an error.
@@ -66,12 +67,14 @@ class Transactions:
         state: bytes | None = None,
         after: Position | None = None,
         steps_over: bool = False,
+        has_outside: bool = False,
     ) -> None:
         self._machine: TransactionMachine[RowRange] = TransactionMachine(
             two_phase=two_phase, drop_resent=drop_resent, after=after
         )
         self._rows_taken = 0
         self._held_fields = [ORDINAL, ROW] if steps_over else [ROW]
+        self._has_outside = has_outside
         self._is_taking = False
         self._columns: list[str] = []
         self._is_new = state is None and after is None
@@ -92,7 +95,7 @@ class Transactions:
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
-        for found in self._taken(lambda: InputRows.of(batch), schema):
+        for found in self._taken(lambda: InputRows.of(batch, has_outside=self._has_outside), schema):
             assert isinstance(found, pa.RecordBatch), "rows of a batch are copied"
             yield found
 
@@ -101,7 +104,7 @@ class Transactions:
 
         schema   of the rows with all columns
         """
-        return self._taken(lambda: InputRows.of_source(source), self._check(schema))
+        return self._taken(lambda: InputRows.of_source(source, has_outside=self._has_outside), self._check(schema))
 
     def _taken(self, read: Callable[[], InputRows], schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
         self._check_is_read("take")
@@ -292,10 +295,11 @@ class Transactions:
         self._columns = names
         self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])
 
-    def _item(
-        self, item: ControlRow | RowsBetween | PlainTransactions, rows: InputRows, output: CommittedOutput
-    ) -> list[Fate[RowRange]]:
+    def _item(self, item: Item, rows: InputRows, output: CommittedOutput) -> list[Fate[RowRange]]:
         machine = self._machine
+        if isinstance(item, OutsideMessage):
+            output.add_outside(item.row)
+            return []
         if isinstance(item, ControlRow):
             return machine.take_control(item.control, (CURRENT_BATCH, item.row, item.row + 1))
         if isinstance(item, RowsBetween):

@@ -64,6 +64,12 @@ class RowsBetween(NamedTuple):
     lone: bool
 
 
+class OutsideMessage(NamedTuple):
+    """A message that belongs to no transaction, and its row. It is delivered where it is."""
+
+    row: int
+
+
 class ControlRow(NamedTuple):
     """A control record, and the index of its row."""
 
@@ -85,7 +91,7 @@ class PlainTransactions(NamedTuple):
     commits: Array
 
 
-Item = ControlRow | RowsBetween | PlainTransactions
+Item = ControlRow | RowsBetween | OutsideMessage | PlainTransactions
 """A part of a batch, as the machine takes it."""
 
 
@@ -98,6 +104,8 @@ class InputRows:
     source            reads the rows that `batch` does not have; None if it has all
     ordinals          int64[n]: the ordinals of delivered rows in their transactions, of held rows; None if all rows
                       that count are there
+    has_outside       whether messages that belong to no transaction are items
+    outside           bool[n]: whether the row is such an item
     delivered         bool[n]: whether the row is delivered if its transaction is
     counted_through   int64[n + 1]: how many rows that count there are up to and with the row before. Those are the
                       delivered ones, and the row changes that were stepped over
@@ -108,16 +116,20 @@ class InputRows:
     kind_codes: Array
     source: RowSource | None = None
     ordinals: Array | None = None
+    has_outside: bool = False
+    outside: Array = field(init=False)
     delivered: Array = field(init=False)
     counted_through: Array = field(init=False)
     counted_before: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.delivered = _IS_DELIVERED[self.kind_codes]
+        self.outside = np.zeros(len(self.kind_codes), bool)
         messages = np.flatnonzero(self.kind_codes == _MESSAGE)
         if len(messages):
             transactional = self.detail(messages, "transactional")
             self.delivered[messages] = flags(pc.fill_null(pc.equal(transactional, "true"), False))
+            self.outside[messages] = self.has_outside & ~self.delivered[messages]
         self.counted_before = self.counted_through = np.zeros(len(self.kind_codes) + 1, np.int64)
         np.cumsum(self.delivered, out=self.counted_through[1:])
         stepped = None if self.source is None else self.source.stepped
@@ -126,14 +138,14 @@ class InputRows:
             self.counted_through[1:] += stepped[:-1]
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, ordinals: Array | None = None) -> InputRows:
+    def of(cls, batch: pa.RecordBatch, ordinals: Array | None = None, *, has_outside: bool = False) -> InputRows:
         """Returns the rows of a batch; raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
-        return cls(batch, _kind_codes(batch), None, ordinals)._checked()
+        return cls(batch, _kind_codes(batch), None, ordinals, has_outside)._checked()
 
     @classmethod
-    def of_source(cls, source: RowSource) -> InputRows:
+    def of_source(cls, source: RowSource, *, has_outside: bool = False) -> InputRows:
         """Returns the rows of a source; raises OrderError at a CORRUPT row."""
-        return cls(source.other_records, source.kind_codes, source)._checked()
+        return cls(source.other_records, source.kind_codes, source, has_outside=has_outside)._checked()
 
     def _checked(self) -> InputRows:
         corrupt = np.flatnonzero(self.kind_codes == _CODE["CORRUPT"])
@@ -178,7 +190,8 @@ class InputRows:
         return NumberColumn.of(self.batch["xid"]) if self.source is None else NumberColumn(*self.source.xids)
 
     def items(self, *, one_block: bool = True) -> Iterator[Item]:
-        """Yields the items, in order. Each delivered row and each control record is in exactly one item.
+        """Yields the items, in order. Each delivered row, each control record and each message outside of transactions
+        is in exactly one item.
 
         one_block   whether streamed transactions of one block are read together like plain ones
         """
@@ -207,12 +220,12 @@ class InputRows:
         yield from self._in_order(singles, groups)
 
     def _outside(self, begins: Array, commits: Array) -> Array:
-        """Returns the rows of control records and lone messages that are in none of these transactions."""
+        """Returns the rows that are items by themselves, if they are in none of these transactions."""
         inside = np.zeros(len(self.kind_codes) + 1, np.int8)
         inside[begins] += 1
         inside[commits + 1] -= 1  # the next transaction may begin there
         covered = np.cumsum(inside[:-1], dtype=np.int8).astype(bool)
-        return np.flatnonzero(~covered & (_IS_CONTROL[self.kind_codes] | self._lone))
+        return np.flatnonzero(~covered & (_IS_CONTROL[self.kind_codes] | self._lone | self.outside))
 
     @cached_property
     def _lone(self) -> Array:
@@ -230,6 +243,7 @@ class InputRows:
         """Returns the indices in `ends` of the BEGINs that form a plain transaction with the next record."""
         codes = self.kind_codes[ends]
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
+        firsts = self._without_outside(firsts, ends[firsts], ends[firsts + 1])
         if not len(firsts):
             return firsts
         return firsts[are_plain(self._cells, *(self._in_batch(ends[pair]) for pair in (firsts, firsts + 1)))]
@@ -239,6 +253,7 @@ class InputRows:
         codes = self.kind_codes[ends]
         start, stop, commit = _ONE_BLOCK
         firsts = np.flatnonzero((codes[:-2] == start) & (codes[1:-1] == stop) & (codes[2:] == commit))
+        firsts = self._without_outside(firsts, ends[firsts], ends[firsts + 2])
         if not len(firsts):
             return firsts
         stops, commits = ends[firsts + 1], ends[firsts + 2]
@@ -248,6 +263,11 @@ class InputRows:
         )
         firsts = firsts[~is_between]
         return firsts[are_one_block(self._cells, *(self._in_batch(ends[firsts + index]) for index in range(3)))]
+
+    def _without_outside(self, firsts: Array, begins: Array, commits: Array) -> Array:
+        """Returns those of `firsts` whose transactions, which have these rows, have no message that is in none."""
+        outside = np.cumsum(self.outside)
+        return firsts[outside[begins] == outside[commits]]
 
     def _in_order(self, singles: Array, groups: list[PlainTransactions]) -> Iterator[Item]:
         """Yields the items of these single rows and groups of transactions, and the rows between them."""
@@ -267,7 +287,7 @@ class InputRows:
                 yield item
 
     def _items_at(self, rows: Array, are_groups: Array, groups: Iterator[PlainTransactions]) -> Iterator[Item]:
-        """Yields the items that begin at these rows: control records, lone messages and groups of transactions."""
+        """Yields the items that begin at these rows: control records, messages and groups of transactions."""
         are_controls = ~are_groups & (self.kind_codes[rows] != _MESSAGE)
         for first in range(0, len(rows), RECORDS_AT_ONCE):
             window = slice(first, first + RECORDS_AT_ONCE)
@@ -277,8 +297,10 @@ class InputRows:
             ):
                 if is_control:
                     yield ControlRow(row, next(controls))
+                elif is_group:
+                    yield next(groups)
                 else:
-                    yield next(groups) if is_group else RowsBetween(row, row + 1, 1, True)
+                    yield OutsideMessage(row) if self.outside[row] else RowsBetween(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
         """Returns the control records of these rows."""

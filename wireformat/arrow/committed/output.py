@@ -25,6 +25,9 @@ _RANGE_FIELDS = ("batch", "start", "stop", "first_ordinal", "transaction")
 """The fields of a waiting row range: a RowRange, the ordinal of its first delivered row, and its transaction."""
 
 
+_NO_FACTS = TransactionFacts(*(None,) * len(TransactionFacts._fields))
+
+
 class CommittedOutput:
     """Collects row ranges of committed transactions, and builds batches of their rows.
 
@@ -61,10 +64,18 @@ class CommittedOutput:
                 first += count
         if attempt.undone:
             self._undone[self._count] = attempt.undone
+        self._add_facts(facts)
+
+    def _add_facts(self, facts: TransactionFacts) -> None:
         self._new_facts.append(facts)
         self._count += 1
         if len(self._new_facts) == RECORDS_AT_ONCE:
             self._take_new_facts()
+
+    def add_outside(self, row: int) -> None:
+        """Adds a row that belongs to no transaction."""
+        self._waiting.append((CURRENT_BATCH, row, row + 1, 0, self._count))
+        self._add_facts(_NO_FACTS)
 
     def add_plain_transactions(self, plain: PlainTransactions, facts: pa.RecordBatch, resent: Array) -> None:
         """Adds the rows of plain transactions, without those that were sent before."""
@@ -171,7 +182,7 @@ class CommittedOutput:
         """
         _, starts, stops, firsts, transactions = ranges[:, own]
         indices, range_of = row_indices(starts, stops)
-        delivered = rows.delivered[indices]
+        delivered = rows.delivered[indices] | rows.outside[indices]
         if self._undone:
             delivered &= ~self._is_undone(rows, indices, transactions[range_of])
         indices, range_of = indices[delivered], range_of[delivered]

@@ -37,7 +37,8 @@ class SettledRows(NamedTuple):
 
     @property
     def sequence(self) -> pa.StructArray:
-        """The column `sequence` of the rows."""
-        return pa.StructArray.from_arrays(
-            [self.of_transactions("sequence"), pa.array(self.ordinals)], fields=list(SEQUENCE)
-        )
+        """The column `sequence` of the rows. Rows that belong to no transaction have none."""
+        sequence = self.of_transactions("sequence")
+        is_null = sequence.is_null() if sequence.null_count else None
+        columns = [sequence.fill_null(0), pa.array(self.ordinals)]
+        return pa.StructArray.from_arrays(columns, fields=list(SEQUENCE), mask=is_null)
