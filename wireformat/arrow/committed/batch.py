@@ -1,4 +1,7 @@
-"""Divides a batch of row changes into items: control records, the rows between them, and plain transactions."""
+"""Divides a batch of row changes into items: control records, the rows between them, and plain transactions.
+
+Messages that belong to no transaction may be items, too.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +206,7 @@ class InputRows:
             begins, commits = np.append(begins, ends[blocks]), np.append(commits, ends[blocks + 2])
             order = np.argsort(begins)
             begins, commits = begins[order], commits[order]
-        singles = self._outside(begins, commits)
+        singles = self._singles(begins, commits)
         outside = self.counted_before[begins[1:]] - self.counted_through[commits[:-1] + 1]
         bounds = np.searchsorted(singles, begins)
         breaks = np.flatnonzero((outside > 0) | (bounds[1:] != bounds[:-1])) + 1
@@ -216,10 +219,10 @@ class InputRows:
             begins, commits = (
                 np.concatenate([group[side] for group in groups]) if groups else begins[:0] for side in (0, 1)
             )
-            singles = self._outside(begins, commits)
+            singles = self._singles(begins, commits)
         yield from self._in_order(singles, groups)
 
-    def _outside(self, begins: Array, commits: Array) -> Array:
+    def _singles(self, begins: Array, commits: Array) -> Array:
         """Returns the rows that are items by themselves, if they are in none of these transactions."""
         inside = np.zeros(len(self.kind_codes) + 1, np.int8)
         inside[begins] += 1
@@ -265,7 +268,9 @@ class InputRows:
         return firsts[are_one_block(self._cells, *(self._in_batch(ends[firsts + index]) for index in range(3)))]
 
     def _without_outside(self, firsts: Array, begins: Array, commits: Array) -> Array:
-        """Returns those of `firsts` whose transactions, which have these rows, have no message that is in none."""
+        """Returns those of `firsts` between whose BEGIN and COMMIT is no message that belongs to no transaction."""
+        if not self.has_outside:
+            return firsts
         outside = np.cumsum(self.outside)
         return firsts[outside[begins] == outside[commits]]
 

@@ -28,6 +28,7 @@ from ..notes import (
     NAME,
     NEW,
     OLD,
+    RELATION,
     STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
@@ -35,6 +36,7 @@ from ..notes import (
     VALUE,
 )
 from ..primitives import is_ascii, may_have_byte
+from ..relations.entries import HEAD
 from ..text_states import is_text
 from ..tokens import KIND_BYTES
 from .fields import (
@@ -56,7 +58,7 @@ from .fields import (
     TABLE,
     TextRule,
 )
-from .texts import begin_record, check_text, note_fault
+from .texts import begin_record, check_text, is_known, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
@@ -176,19 +178,26 @@ def find_unquoted_faults(
         stop = rows[BODY, row] + rows[BODY + 1, row]
         if (
             rows[STATUS, row] == GOOD
-            and _is_a_clear_table(buffer, rows, row, table, stop)
+            and _is_a_clear_table(buffer, rows, row, table, stop, dictionary, text_rule)
             and _note_table(buffer, rows, text, row, False, text_rule, faults, texts, index)
         ):
             _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, text_rule, faults, texts, index)
 
 
 @inner
-def _is_a_clear_table(buffer: Array, rows: Array, row: Int, at: Int, stop: Int) -> bool:
+def _is_a_clear_table(
+    buffer: Array, rows: Array, row: Int, at: Int, stop: Int, dictionary: Array, rule: TextRule
+) -> bool:
     """Whether the names of a table without quotes can be read in one way: there is one mark, and no other format begins
     like this; see formats/signatures.py."""
-    if rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row] >= MOST_TABLE_BYTES or buffer[at] == QUOTE:
+    schema_bytes, names_bytes = rows[TABLE_SCHEMA + 1, row], rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row]
+    if is_known(rows[TABLE_SCHEMA, row], rule):
+        head_bytes = np.int64(dictionary[rows[RELATION, row] + HEAD, 1])  # of both names, and the blank between them
+        if head_bytes != names_bytes + 1:  # they are longer in UTF-8
+            schema_bytes = names_bytes = head_bytes - 1
+    if names_bytes >= MOST_TABLE_BYTES or buffer[at] == QUOTE:
         return False
-    for offset in range(at, at + rows[TABLE_SCHEMA + 1, row]):
+    for offset in range(at, at + schema_bytes):
         if buffer[offset] == DOT:
             return False
     marks = 0
@@ -235,6 +244,8 @@ def _note_table(
     for part in range(2):
         faults[FIELD, index] = IN_SCHEMA + part
         start, length = rows[TABLE_SCHEMA + 2 * part, row], rows[TABLE_SCHEMA + 2 * part + 1, row]
+        if is_known(start, rule):  # then so is the other name
+            continue
         at, inside = start, np.int64(0)
         if is_json:
             at, inside = begin, before + (start < 0) if before >= 0 else np.int64(LEFT_TO_DECLARATION)
@@ -363,7 +374,7 @@ def _check_image(
         faults[CELL, index] = cell - begin + 1
         for field in order:
             start, length = np.int64(cells[map_index, field, cell, 0]), np.int64(cells[map_index, field, cell, 1])
-            if length <= 0 or (start >= 0 and is_ascii(buffer, start, length)):
+            if length <= 0 or is_known(start, rule) or (start >= 0 and is_ascii(buffer, start, length)):
                 continue
             faults[FIELD, index] = FIELD_OF[field]
             at, inside = start, np.int64(0)

@@ -81,6 +81,12 @@ def list_text(start: Int, length: Int, at: Int, inside: Int, faults: Array, text
 
 
 @inner
+def is_known(pair: Int, rule: TextRule) -> bool:
+    """Whether a text is one of the dictionary or of a relation, which are good; `pair` is where it begins."""
+    return pair < 0 and ~pair < rule.known_bytes
+
+
+@inner
 def check_text(
     data: Array, pair: Int, length: Int, at: Int, inside: Int, rule: TextRule, faults: Array, texts: Array, index: Int
 ) -> bool:
@@ -92,8 +98,6 @@ def check_text(
     """
     start = pair if pair >= 0 else ~pair
     if rule.which == ANY_TEXT or length <= 0 or is_ascii_anywhere(data, start, length):
-        return True
-    if pair < 0 and start < rule.known_bytes:
         return True
     if rule.which == OTHER_TEXT:
         list_text(pair, length, at, inside, faults, texts, index)

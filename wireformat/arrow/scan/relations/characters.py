@@ -71,7 +71,8 @@ def _packed(data: Array, offsets: Array) -> Array:
 def decode_name(data: Array, at: Int, stop: Int, target: Array, to: Int, characters: Array) -> tuple[Int, Int]:
     """Writes the name data[at:stop], or what of it precedes a zero byte, in UTF-8 to target[to:].
 
-    target    has room for MOST_GROWTH times the name and for eight bytes more; it may be `data`, beyond the name
+    target    has room for MOST_GROWTH times the name and for eight bytes more; it may be `data`, but not where the name
+              is
     returns   where the zero byte is, or `stop`, or -1 if the table does not have a character; and the end of what was
               written
     """

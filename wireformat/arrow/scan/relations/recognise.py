@@ -139,9 +139,14 @@ def expected_relation(arrays: ScanArrays, row: Int, first: Int, head_bytes: Int)
     if first > 0 or newest == 0:
         return first
     end = cursor[NEXT_ENTRY] + CELLS + CELL_ENTRIES * np.int64(dictionary[newest + COLUMNS, 0])
-    has_room = end <= dictionary.shape[0] and cursor[LEARNED_USED] + 2 * head_bytes <= cursor[LEARNED_END]
+    most_bytes = (1 + MOST_GROWTH) * head_bytes + BLOCK  # the head, and its names in UTF-8
+    if end > dictionary.shape[0] or cursor[LEARNED_USED] + most_bytes > cursor[LEARNED_END]:
+        return np.int64(0)
     no_cell = arrays.rows[ENDS + NEW, row]
-    return newest if has_room and _are_names_final(arrays, row, NEW, no_cell) else np.int64(0)
+    if _are_names_final(arrays, row, NEW, no_cell):
+        return newest
+    is_decoded = arrays.settings[CHARACTERS] > 0 and _keep_names(arrays, row, NEW, no_cell, True) >= 0
+    return newest if is_decoded else np.int64(0)
 
 
 @inner
@@ -167,7 +172,8 @@ def learn(
     only characters of the table of the encoding's characters.
 
     begin        the first cell of its image in the map `map_index`; the patterns were noted by `note_pattern`
-    like         the relation of another table whose columns the row has, or 0 if it was read in full
+    like         the relation of another table whose columns the row has, as `expected_relation` returned it, or 0 if it
+                 was read in full
     first        the first relation of the table, or 0
     head, tail   the bytes that name the table, and those that say which columns follow, if the format has such
     returns      the first relation of the table, or 0 if it is still not known
@@ -185,17 +191,18 @@ def learn(
     relation, names = cursor[NEXT_ENTRY], cursor[LEARNED_USED]
     end = rows[ENDS + map_index, row]
     count = end - begin
-    used = _keep_names(arrays, row, map_index, begin if like == 0 else end, False)
+    own = begin if like == 0 else end
+    used = _keep_names(arrays, row, map_index, own, False)
+    if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, own):
+        if arrays.settings[CHARACTERS] == 0:
+            return first
+        if like == 0 and not _has_room(arrays, row, map_index, begin, table_bytes + BLOCK, MOST_GROWTH):
+            cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
+            return first
+        used = _keep_names(arrays, row, map_index, own, True)
+        if used < 0:
+            return first
     if like == 0:
-        if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, begin):
-            if arrays.settings[CHARACTERS] == 0:
-                return first
-            if not _has_room(arrays, row, map_index, begin, table_bytes + BLOCK, MOST_GROWTH):
-                cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
-                return first
-            used = _keep_names(arrays, row, map_index, begin, True)
-            if used < 0:
-                return first
         used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
         for column in range(count):
             entry = relation + CELLS + CELL_ENTRIES * column + CELL_FACTS
@@ -258,10 +265,10 @@ def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) ->
 @inner
 def _keep_name(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int, decodes: bool) -> Int:
     """Keeps a noted name as `_keep` does, in UTF-8 if it `decodes`; see `_keep_names`. It keeps none after -1."""
-    if not decodes:
-        return _keep(arrays, entry, start, length, used)
     if used < 0:
         return used
+    if not decodes or _is_known(arrays, start):
+        return _keep(arrays, entry, start, length, used)
     data = arrays.buffer if start >= 0 else arrays.text
     at = start if start >= 0 else ~start
     characters = arrays.settings[arrays.settings[CHARACTERS] :]
@@ -325,8 +332,16 @@ def _are_names_final(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -
 
 
 @inner
+def _is_known(arrays: ScanArrays, start: Int) -> bool:
+    """Whether a noted text is one of the dictionary or of a relation, which are in UTF-8."""
+    return start < 0 and ~start < arrays.cursor[LEARNED_END]
+
+
+@inner
 def _is_final(arrays: ScanArrays, start: Int, length: Int) -> bool:
     """Whether a noted text needs no transcoding."""
+    if _is_known(arrays, start):
+        return True
     data = arrays.buffer if start >= 0 else arrays.text
     begin = start if start >= 0 else ~start
     is_ascii = True
