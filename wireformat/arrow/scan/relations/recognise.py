@@ -179,12 +179,12 @@ def learn(
     returns      the first relation of the table, or 0 if it is still not known
     """
     rows, dictionary, cursor = arrays.rows, arrays.dictionary, arrays.cursor
+    has_characters = arrays.settings[CHARACTERS] > 0
     if like == 0:
         if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
             return first
         table_bytes = head_end - head + tail_end - tail
         if not _has_room(arrays, row, map_index, begin, table_bytes, 1):
-            has_characters = arrays.settings[CHARACTERS] > 0
             if cursor[LEARNED_FULL] == 0 and (has_characters or _are_names_final(arrays, row, map_index, begin)):
                 cursor[LEARNED_FULL] = WANTS_ROOM
             return first
@@ -193,8 +193,9 @@ def learn(
     count = end - begin
     own = begin if like == 0 else end
     used = _keep_names(arrays, row, map_index, own, False)
-    if not _is_plain(arrays.text, names, used) and not _are_names_final(arrays, row, map_index, own):
-        if arrays.settings[CHARACTERS] == 0:
+    is_final = (like > 0 and not has_characters) or _is_plain(arrays.text, names, used)
+    if not is_final and not _are_names_final(arrays, row, map_index, own):
+        if not has_characters:
             return first
         if like == 0 and not _has_room(arrays, row, map_index, begin, table_bytes + BLOCK, MOST_GROWTH):
             cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
