@@ -68,7 +68,8 @@ def streams(
     name = f"{PGOUTPUT}: streamed, {of_transaction} rows in blocks of {of_block}"
     name += f", {described} tables described" if described else ""
     name += ", subtransactions aborted" if end is aborted else ", two-phase" if end is prepared else ""
-    return Corner(name + (", messages" if messages else ""), PGOUTPUT, make, P)
+    is_tiny = of_transaction == 1  # most bytes are those of the records around a row
+    return Corner(name + (", messages" if messages else ""), PGOUTPUT, make, P, per_row=is_tiny)
 
 
 STREAMS: tuple[Corner, ...] = (

@@ -56,6 +56,18 @@ def test_all_characters_of_one_and_two_bytes(encoding: str) -> None:
             assert decoded(name, encoding) in ((None, text) if is_left else (text,)), name
 
 
+@pytest.mark.parametrize(("encoding", "size"), [("euc_jp", 3), ("euc_jis_2004", 3), ("gb18030", 4)])
+def test_characters_of_more_bytes(encoding: str, size: int) -> None:
+    """All that an encoding of two bytes for most has, but for those beyond the alphabets of GB 18030."""
+    codes = range(0x80, 0x2000 if size == 4 else 0xD800)
+    names = [name for code in codes if len(name := chr(code).encode(encoding, "ignore")) == size]
+    assert len(names) > 1000
+    for name in names:
+        assert decoded(name, encoding) == expected(name, encoding)
+        assert decoded(name[:-1], encoding, b"") is None
+    assert decoded("\uac00".encode("gb18030"), "gb18030") is None
+
+
 @pytest.mark.parametrize("encoding", ["gbk", "cp1252"])
 def test_names_without_a_zero_byte(encoding: str) -> None:
     for text in ("", "a", "é"):

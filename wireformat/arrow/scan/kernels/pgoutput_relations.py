@@ -65,9 +65,9 @@ for _dialect, _records in RECORDS.items():
 
 RELATION_TAG_BYTE, ENVELOPE_TAG = bytes([RELATION_TAG]), bytes([ENVELOPE])
 
-SLOTS = 1 << 8
-"""How many slots there are at first, a power of two, for relations by their number and for Relation messages by their
-bytes."""
+SLOTS, MORE_SLOTS = 1 << 8, 1 << 4
+"""How many slots there are at first, and how many times as many when they are not enough, powers of two: for relations
+by their number and for Relation messages by their bytes."""
 
 MOST_AT_ONCE = 1 << 12
 """Among how many messages Relation messages are rewritten at once."""
@@ -131,7 +131,7 @@ class KnownMessages:
         """Makes room for messages of so many bytes, whose relations are in the table."""
         while 2 * len(self.table.relations) >= len(self.slots):
             left = self.slots[self.slots[:, LENGTH] > 0]
-            self.slots = np.zeros((4 * len(self.slots), SEEN_FIELDS), np.int64)
+            self.slots = np.zeros((MORE_SLOTS * len(self.slots), SEEN_FIELDS), np.int64)
             homes = home_slot(left[:, HASH], len(self.slots))
             for probe in range(PROBES):
                 places = homes + probe & len(self.slots) - 1
@@ -283,7 +283,7 @@ class _Walk:
         new = described[:, items[np.searchsorted(indexes, len(known.table.relations)) :]]
         offsets = pa.py_buffer(new[4:].T.ravel())  # every other text is what lies between two of them
         kept = pa.Array.from_buffers(pa.large_binary(), 2 * len(new[0]) - 1, [None, offsets, pa.py_buffer(known.text)])
-        records = kept.to_numpy(zero_copy_only=False)[::2].tolist()
+        records = kept.take(pa.array(np.arange(0, len(kept), 2))).to_numpy(zero_copy_only=False).tolist()
         known.table.add_written(records, (codes[new[0]] >> 1).tolist())
 
     def _rewrite(self, message_batch: MessageBatch, first: int) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Tables of the characters of other encodings in UTF-8, by which compiled code reads names.
 
-    characters: int64[256 * n], for each byte what it means at the beginning of a character, then after each first byte
-    of two: a packed character, the index of what its second byte means, or NOTHING
+    characters: int64[256 * n], for each byte what it means at the beginning of a character, then what it means after
+    the bytes before it: a packed character, the index of what the next byte means, or NOTHING
 
 A packed character is its UTF-8, left-aligned in eight bytes of which the last one is its length.
 """
@@ -18,7 +18,7 @@ from ...jit.intrinsics import write_64
 from ..joined_texts import JOINABLE, decode_joined
 
 NOTHING = 0
-"""These bytes are no character, or one of more than two bytes."""
+"""These bytes are no character, or one that the table does not have."""
 
 NEXT = 0xFF
 """In place of the length of a packed character: an index precedes it."""
@@ -32,6 +32,10 @@ MOST_GROWTH = 3
 _LINE = ord("\n")
 _CODES = np.array([*range(1, _LINE), *range(_LINE + 1, 0xD800), *range(0xE000, 1 << 16)], "<u4")
 """The characters that a table may have. Lines separate them: Python's encoders of JIS X 0213 lose a zero character."""
+
+LONGEST, _ALPHABETS_END = 4, 0x2000
+"""The most bytes of a character. Those with so many, which GB 18030 has, are letters of alphabets: with all 40,000, the
+table would have 8 MB."""
 
 
 @cache
@@ -48,12 +52,17 @@ def characters_of(encoding: str) -> Array:
     decoded, offsets, bad = decode_joined(encoded, ends, encoding, "strict")
     packed = _packed(in_utf8, np.append(0, np.flatnonzero(in_utf8 == 0) + 1))
     is_read = (packed == _packed(decoded, offsets)) & (bad == 0)
-    single, pair = is_read & (sizes == 1), is_read & (sizes == 2)
-    firsts, rows = np.unique(encoded[ends[pair] - 2], return_inverse=True)
-    characters = np.full((len(firsts) + 1, 256), NOTHING, np.int64)
-    characters[0, encoded[ends[single] - 1]] = packed[single]
-    characters[0, firsts] = 256 * np.arange(1, len(firsts) + 1) << 8 | NEXT
-    characters[rows + 1, encoded[ends[pair] - 1]] = packed[pair]
+    is_kept = is_read & (sizes > 0) & ((sizes < LONGEST) | ((sizes == LONGEST) & (_CODES < _ALPHABETS_END)))
+    packed, sizes, starts = packed[is_kept], sizes[is_kept], (ends - sizes)[is_kept]
+    characters, rows = np.full((1, 256), NOTHING, np.int64), np.zeros(len(sizes), np.int64)
+    while len(sizes):
+        places, is_last = 256 * rows + encoded[starts], sizes == 1
+        characters.ravel()[places[is_last]] = packed[is_last]
+        firsts, found = np.unique(places[~is_last], return_inverse=True)
+        characters.ravel()[firsts] = 256 * (len(characters) + np.arange(len(firsts))) << 8 | NEXT
+        packed, sizes, starts = packed[~is_last], sizes[~is_last] - 1, starts[~is_last] + 1
+        rows = len(characters) + found
+        characters = np.concatenate([characters, np.full((len(firsts), 256), NOTHING, np.int64)])
     return characters.ravel()
 
 
@@ -84,7 +93,7 @@ def decode_name(data: Array, at: Int, stop: Int, target: Array, to: Int, charact
             to += 1
             continue
         meant = characters[byte]
-        if meant & 0xFF == NEXT and at < stop:
+        while meant & 0xFF == NEXT and at < stop:
             meant = characters[(meant >> 8) + data[at]]
             at += 1
         length = meant & 0xFF

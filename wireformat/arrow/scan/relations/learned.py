@@ -20,10 +20,10 @@ from ..notes import (
     ScanInput,
 )
 
-LEAST_ENTRIES, MOST_ENTRIES = 1 << 14, 1 << 19
-LEAST_TEXT, MOST_TEXT = 1 << 17, 1 << 22
-"""How many entries of the dictionary, and bytes of text, there is room for: that of four
-hundred tables of eight columns, and of some ten thousand. Each growth ends a step, and a step takes time."""
+LEAST_ENTRIES, MOST_ENTRIES = 1 << 15, 1 << 19
+LEAST_TEXT, MOST_TEXT = 1 << 18, 1 << 22
+"""How many entries of the dictionary, and bytes of text, there is room for: that of eight hundred tables of eight
+columns, and of some ten thousand. Each growth ends a step, and a step takes time."""
 
 
 class LearnedRelations:
@@ -37,6 +37,7 @@ class LearnedRelations:
         self._input = scan_input
         self._begin = len(DICTIONARY_TEXT) + len(scan_input.text)
         self.cursor = np.zeros(CURSOR_FIELDS + SLOTS, np.int64)
+        self._lent = 0
         self._forget()
 
     @property
@@ -57,18 +58,18 @@ class LearnedRelations:
             if entries >= MOST_ENTRIES or text >= MOST_TEXT:
                 self.cursor[LEARNED_FULL] = NO_ROOM
             else:
-                self._grow(min(8 * entries, MOST_ENTRIES), min(8 * text, MOST_TEXT))
+                self._grow(MOST_ENTRIES, MOST_TEXT)
 
     def lend(self, text: Array) -> None:
         """Writes the learned texts to the text of the notes, before a step."""
-        used = self._used
-        text[self._begin : self._begin + used] = self._text[:used]
+        self._lent = self._used
+        text[self._begin : self._begin + self._lent] = self._text[: self._lent]
         self.cursor[LEARNED_END] = self._begin + len(self._text)
 
     def take_back(self, text: Array) -> None:
         """Keeps what the step has learned."""
-        used = self._used
-        self._text[:used] = text[self._begin : self._begin + used]
+        learned = slice(self._lent, self._used)
+        self._text[learned] = text[self._begin :][learned]
 
     @property
     def _used(self) -> int:
