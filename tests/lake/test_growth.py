@@ -1,4 +1,4 @@
-"""A Parquet lake after many writes: what a write reads and writes of the earlier ones."""
+"""Lakes of many writes, or tables: what a write reads and writes of earlier ones, and what a table says of others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 import wireformat as wf
 from wireformat.lake.stored import manifest
@@ -89,3 +91,22 @@ def test_a_list_that_is_damaged(text: str | None, tmp_path: Path, monkeypatch: p
     with pytest.raises(wf.StateError, match="files-000001"):
         wf.lake.tables(tmp_path)
     assert wf.lake.position(tmp_path).delivered.transactions, "which does not need the list"
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_no_table_describes_all_others(format: str, tmp_path: Path) -> None:
+    """The relations of thousands of tables, in the files or commits of each, were gigabytes."""
+    made = wf.testing.stream(30, transactions=60, seed=5, format="pgoutput")
+    capture = wf.Capture([*wf.encode(made, "pgoutput")], "pgoutput")
+    capture.write(tmp_path, format=format)
+    assert capture.position is not None
+    assert len(capture.position.relations) == 30
+    assert wf.lake.position(tmp_path) == capture.position
+    if format == "parquet":
+        files = tmp_path.rglob("[!.]*.parquet")
+        texts = [pq.read_metadata(path).metadata[b"wireformat.position"].decode() for path in files]
+    else:
+        folders = [path.parent for path in tmp_path.rglob("_delta_log")]
+        texts = [DeltaTable(folder).history(1)[0]["wireformat.position"] for folder in folders]
+    assert len(texts) == 30
+    assert {*map(wf.CapturePosition.from_json, texts)} == {capture.position._replace(relations=())}

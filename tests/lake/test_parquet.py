@@ -62,7 +62,9 @@ def test_files(tmp_path: Path) -> None:
     about = file.metadata.metadata
     assert about[b"wireformat.table"] == b"public.orders"
     assert about[b"wireformat.format"] == b"gaussdb-binary"
-    assert wf.CapturePosition.from_json(about[b"wireformat.position"].decode()) == wf.lake.position(tmp_path)
+    position = wf.lake.position(tmp_path)
+    assert position is not None
+    assert wf.CapturePosition.from_json(about[b"wireformat.position"].decode()) == position.without_tables()
     manifest = manifest_of(tmp_path)
     assert manifest["writes"] == 1
     assert [table["files"][0]["path"] for table in manifest["tables"] if table["table_name"] == "orders"] == [

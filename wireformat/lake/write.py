@@ -148,8 +148,9 @@ class LakeWriter:
         self._tables[name].take(parts, self._column_chunks // len(self._tables))
 
     def _publish(self, position: CapturePosition) -> None:
+        about = {"wireformat.position": position.without_tables().to_json()}
         for table in self._tables.values():
-            table.close({"wireformat.position": position.to_json()})
+            table.close(about)
         self._lake.check_alone()  # before files get names that another write may have given, too
         if self._rejects is not None:
             self._rejects.close()

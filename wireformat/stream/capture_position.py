@@ -115,6 +115,12 @@ class CapturePosition(NamedTuple):
         """The relations before the first message of the next input."""
         return self.relations if self.relations_of_input is None else self.relations_of_input
 
+    def without_tables(self) -> CapturePosition:
+        """Returns the position without what it says of tables. The files of each of them can tell it: with what it says
+        of all the others, these would have the square of the tables."""
+        slot = None if self.slot is None else self.slot._replace(copied=None)
+        return self._replace(relations=(), slot=slot)
+
     def to_json(self) -> str:
         """Returns the position as JSON with a version. Later releases can read it."""
         fields = {

@@ -21,7 +21,7 @@ _NUMBERS = ("transactions", "lsn", "csn")
 
 _RELATION_ID = f"{_APPLICATION}relation_id"
 POSITION = f"{_APPLICATION}position"
-"""Key of a commit's metadata: the position, as JSON."""
+"""Key of a commit's metadata: the position, as JSON, without what it says of tables."""
 
 _TRANSACTIONS = f"{_APPLICATION}app_transactions"
 """Key of a commit's metadata: the number of its application transactions, which deltalake writes last."""
@@ -64,7 +64,7 @@ def commit_properties(position: CapturePosition, relation_id: int | None) -> Com
     if relation_id is not None:
         versions[_RELATION_ID] = relation_id
     return CommitProperties(
-        custom_metadata={POSITION: position.to_json(), _TRANSACTIONS: str(len(versions))},
+        custom_metadata={POSITION: position.without_tables().to_json(), _TRANSACTIONS: str(len(versions))},
         app_transactions=[Transaction(name, version) for name, version in versions.items()],
     )
 
