@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
 from wireformat.chunks.records import needs_records, records_before, seen_records
-from wireformat.chunks.relations import needed_messages, relation_changes, relations_before
+from wireformat.chunks.relations import needed_messages, relation_changes, relations_after, relations_before
 from wireformat.chunks.summary import ChunkSummary, counted_from, summarized
+from wireformat.events import Relation
 from wireformat.options import ReadOptions
+from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.chunk_plan import PlannedStream, plan_chunks
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 from wireformat.stream.transactions import TransactionMachine
@@ -28,6 +30,7 @@ class ChunkedReading:
     """The chunks of a stream, with their plans.
 
     chunks   the messages of each
+    after    the position after which the stream goes on
     """
 
     def __init__(
@@ -37,21 +40,24 @@ class ChunkedReading:
         *,
         two_phase: str = "commit",
         drop_resent: bool = True,
+        after: CapturePosition | None = None,
         **options: Any,
     ) -> None:
         self.chunks = chunks
+        self._after = after
         self._format = format
         self._options = {**options, "two_phase": two_phase, "drop_resent": drop_resent, "threads": 1}
         reading = ReadOptions.check(**options)
         needed = [(number, needed_messages(chunk)) for number, chunk in enumerate(chunks) if format == "pgoutput"]
-        self._relation_changes = [*relation_changes(needed, reading)]
+        self._relation_changes = [*relation_changes(needed, reading, () if after is None else after.first_relations)]
         self._firsts = [0, *accumulate(map(len, chunks))]
         self._before = self.before(None)
 
     @cached_property
     def summaries(self) -> list[ChunkSummary]:
         """What the light pass finds; raises the first error."""
-        found = [summarized(self._capture(number)) for number in range(len(self.chunks))]
+        delivered = None if self._after is None else self._after.delivered
+        found = [summarized(self._capture(number), delivered) for number in range(len(self.chunks))]
         for first, summary in zip(self._firsts, found, strict=False):
             if summary.error is not None:
                 raise counted_from(summary.error, first)
@@ -63,7 +69,20 @@ class ChunkedReading:
         machine: TransactionMachine[int] = TransactionMachine(
             two_phase=self._options["two_phase"], drop_resent=self._options["drop_resent"]
         )
+        if self._after is not None:
+            streamed = {one.xid for one in self._after.open if one.stage in ("block", "streamed")}
+            machine.continue_after(self._after.delivered, streamed)
         return plan_chunks([summary.items for summary in self.summaries], machine)
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations before the oldest message that is needed at the end, as a position has them."""
+        begun = [attempt.handles[0][0] for attempt in self.planned.machine.open]
+        if not begun:
+            return relations_after(self._relation_changes).listed
+        capture = self._capture(min(begun), self.planned)
+        capture.committed(tables=()).read_all()
+        return capture.position.relations
 
     def before(self, tables: Sequence[str] | None) -> list[RecordsBefore]:
         """Returns what each chunk must know of the records of the others."""

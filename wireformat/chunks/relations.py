@@ -97,11 +97,9 @@ def relation_changes(
     """Yields what the needed messages of all chunks of a stream change, of the chunks that change something.
 
     chunks   their indices, ascending, and messages
-    known    relations before the first chunk
+    known    relations before the first chunk; see Relations.listed
     """
-    reader = PgOutput()
-    for relation in known:
-        reader.relations.take(relation)
+    reader = PgOutput(Relations.of_listed(known))
     before: Scopes = {}
     block: int | None = None
     for number, messages in chain([(-1, ())], chunks):

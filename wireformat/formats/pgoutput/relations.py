@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...events import (
@@ -146,11 +147,6 @@ class Relations:
         return self._known_of(relation_id).by_number.get(relation_id)
 
     @property
-    def newest(self) -> tuple[Relation, ...]:
-        """The relations that are known outside of streamed transactions."""
-        return tuple(relation for relation in self._newest.events().values() if relation is not None)
-
-    @property
     def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
         """The relations by their numbers, None where one is lost: under None those outside of streamed transactions.
 
@@ -168,6 +164,29 @@ class Relations:
         for xid, by_number in scopes.items():
             found._known(xid).add(by_number)
         return found
+
+    @property
+    def listed(self) -> tuple[Relation, ...]:
+        """All relations but lost ones, as a message means them that cannot be in a block.
+
+        Those that are known outside of streamed transactions come first, with the xid None. The others have the xid of
+        the streamed transaction in which they are meant.
+        """
+        scopes = self.scopes if self.block is None else {None: self._newest.events()}
+        return tuple(
+            relation if relation.xid == scope else replace(relation, xid=scope)
+            for scope, by_number in scopes.items()
+            for relation in by_number.values()
+            if relation is not None
+        )
+
+    @classmethod
+    def of_listed(cls, listed: Iterable[Relation]) -> Relations:
+        """Returns the relations of which these are `listed`, outside of a block."""
+        scopes: dict[int | None, dict[int, Relation | None]] = {}
+        for relation in listed:
+            scopes.setdefault(relation.xid, {})[relation.relation_id] = relation
+        return cls.of_scopes(None, scopes)
 
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
