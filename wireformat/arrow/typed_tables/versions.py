@@ -66,9 +66,9 @@ class Version:
 
     def fits(self, facts: ColumnFacts) -> bool:
         """Whether a record with these facts may belong to this version, without a new column."""
-        if not facts.types.keys() <= self.types.keys() or not self._agrees(facts):
+        if facts.is_complete and not (self.is_complete and len(facts.types) == len(self.types)):
             return False
-        return not facts.is_complete or (self.is_complete and len(facts.types) == len(self.types))
+        return facts.types.keys() <= self.types.keys() and self._agrees(facts)
 
     def fits_with_more_columns(self, facts: ColumnFacts) -> bool:
         """Whether a record with these facts may belong to this version, and name columns that were not known before."""
