@@ -105,6 +105,36 @@ def test_rows_after_the_end_of_a_transaction_that_had_begun_before_the_oldest_ne
     assert json.loads(second.position.to_json())["version"] == 1  # no streamed transaction is alive any more
 
 
+def rolled_back() -> tuple[list[bytes], int, int]:
+    """Returns messages, the first one of a later block of a transaction that is rolled back, and one after its end."""
+    before = [
+        *plain(7, 100, relation(1, "b"), insert(1, "b", "1")),
+        wf.StreamStart(xid=5, first_segment=True),
+        relation(2, "a", 5),
+        insert(2, "a", "2", 5),
+        wf.StreamStop(),
+        *plain(8, 200, insert(1, "b", "3")),
+    ]
+    later = [
+        wf.StreamStart(xid=5, first_segment=False),
+        insert(2, "a", "4", 5),
+        wf.StreamStop(),
+        wf.StreamAbort(xid=5, subxid=5),
+        *plain(9, 300, insert(1, "b", "5")),
+    ]
+    messages = [*map(bytes, wf.encode([*before, *later, *plain(10, 400, insert(1, "b", "6"))], FORMAT))]
+    return messages, len(before), len(before) + len(later)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_input_that_begins_among_the_blocks_of_a_transaction_that_was_rolled_back(engine: str) -> None:
+    messages, later, cut = rolled_back()
+    first = wf.Capture(messages[:cut], FORMAT, engine=engine)
+    assert len(first.committed().read_all()) == 3
+    second = wf.Capture(messages[later:], FORMAT, engine=engine, after=first.position)
+    assert columns_of_rows(second.committed().read_all()) == [("b", "6")]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @given(messages=histories(), data=st.data())
 def test_pieces_of_a_history(engine: str, messages: list[bytes], data: st.DataObject) -> None:

@@ -130,7 +130,7 @@ def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> Re
 def _differ(one: Relation | None, other: Relation | None) -> bool:
     if one is None or other is None or one is other:
         return one is not other
-    return replace(one, lsn=None) != replace(other, lsn=None)
+    return replace(one, lsn=None, xid=None) != replace(other, lsn=None, xid=None)
 
 
 def event_of(reader: PgOutput, message: bytes, options: ReadOptions) -> RelationEvent:

@@ -116,6 +116,10 @@ class Outside(NamedTuple):
     """A message of one of the kinds OUTSIDE that cannot be read: no block is open after it."""
 
 
+DROPPED = -1
+"""In place of an xid: the scope of what was described in the blocks of transactions that were rolled back. No message of
+the stream means it any more, but an input that begins among those blocks needs it."""
+
 RelationEvent = Event | Lost | Outside
 """What a message may change of relations and blocks: an event, or what is known of one that cannot be read."""
 
@@ -137,6 +141,7 @@ class Relations:
         self._names = names
         self._newest = _Known(names)
         self._streamed: dict[int, _Known] = {}
+        self._dropped = _Known(names)
 
     def find(self, relation_id: int) -> Relation | None:
         """The relation of this number, as the next message means it."""
@@ -150,11 +155,12 @@ class Relations:
     def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
         """The relations by their numbers, None where one is lost: under None those outside of streamed transactions.
 
-        Those of streamed transactions are under their xids.
+        Those of streamed transactions are under their xids, and what is left of others under DROPPED.
         """
         found: dict[int | None, dict[int, Relation | None]] = {None: self._newest.events()}
         found.update((xid, known.events()) for xid, known in self._streamed.items())
-        return found
+        dropped = {number: one for number, one in self._dropped.events().items() if number not in found[None]}
+        return found | {DROPPED: dropped} if dropped else found
 
     @classmethod
     def of_scopes(cls, block: int | None, scopes: Mapping[int | None, Mapping[int, Relation | None]]) -> Relations:
@@ -169,10 +175,17 @@ class Relations:
     def listed(self) -> tuple[Relation, ...]:
         """All relations but lost ones, as a message means them that cannot be in a block.
 
-        Those that are known outside of streamed transactions come first, with the xid None. The others have the xid of
-        the streamed transaction in which they are meant.
+        Those that are known outside of streamed transactions come first, with the xid None. So do those that were
+        dropped, where no other relation has their number. The others have the xid of the streamed transaction in which
+        they are meant.
         """
-        scopes = self.scopes if self.block is None else {None: self._newest.events()}
+        scopes = self.scopes
+        dropped = scopes.pop(DROPPED, {})
+        if self.block is not None:  # the connection broke
+            scopes, streamed = {None: scopes.pop(None)}, scopes
+            for by_number in streamed.values():
+                dropped |= by_number
+        scopes[None] = {**dropped, **scopes[None]}
         return tuple(
             relation if relation.xid == scope else replace(relation, xid=scope)
             for scope, by_number in scopes.items()
@@ -218,10 +231,8 @@ class Relations:
     def end(self, xid: int, is_kept: bool) -> None:
         """Ends a streamed transaction: what was described in its blocks is meant everywhere, or is dropped."""
         own = self._streamed.pop(xid, None)
-        if own is not None and is_kept:
-            self._newest.add(own.by_number)
-            if own.read is not no_bytes:
-                self._newest.read = own.read
+        if own is not None:
+            (self._newest if is_kept else self._dropped).add_all(own)
 
     def describe(
         self, found: Iterable[tuple[int, RelationMessage | bytes]], read: ReadMessage, block: int | None
@@ -248,13 +259,16 @@ class Relations:
         """Those that are described in this block; None: outside of blocks."""
         if block is None:
             return self._newest
+        if block == DROPPED:
+            return self._dropped
         return self._streamed.setdefault(block, _Known(self._names))
 
     def _end_block(self) -> None:
         """Before a message that cannot be in a block."""
         if self.block is not None:
             self.block = None
-            self._streamed.clear()
+            for xid in [*self._streamed]:
+                self.end(xid, False)
 
     def copy(self) -> Relations:
         """Returns a copy, which learns independently."""
@@ -262,6 +276,7 @@ class Relations:
         other.block = self.block
         other._newest = self._newest.copy()
         other._streamed = {xid: known.copy() for xid, known in self._streamed.items()}
+        other._dropped = self._dropped.copy()
         return other
 
 
@@ -300,6 +315,12 @@ class _Known:
         if self._names:
             found = [one for one in by_number.values() if isinstance(one, (Relation, RelationMessage))]
             self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in found])
+
+    def add_all(self, other: _Known) -> None:
+        """Adds relations that were described elsewhere."""
+        self.add(other.by_number)
+        if other.read is not no_bytes:
+            self.read = other.read
 
     def lose(self, relation_id: int) -> None:
         self.by_number[relation_id] = None
