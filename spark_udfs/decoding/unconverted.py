@@ -90,7 +90,12 @@ def _ranges(lists: pa.Array) -> list[tuple[int, int]]:
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
-    """Returns a table as a frame for users: every column is of an ArrowDtype, nothing is copied."""
+    """Returns a table as a frame for users: every column is of an ArrowDtype.
+
+    Spark takes columns of one piece alone, so those of several are put together, unless they are too large for that.
+    """
+    no_rows = [pa.RecordBatch.from_pylist([], table.schema)]
+    table = table.combine_chunks() if len(table) else pa.Table.from_batches(no_rows)
     columns = {name: pd.arrays.ArrowExtensionArray(table[name]) for name in table.column_names}
     return pd.DataFrame(columns, index=range(len(table)), copy=False)
 

@@ -24,6 +24,7 @@ SAMPLE = Path(__file__).parents[2] / "examples" / "sample_capture.parquet"
 LINES = {"order_id": "bigint", "line_no": "smallint", "sku": "nvarchar2", "price": "numeric(12,2)"}
 CUSTOMERS = {"id": "bigint", "name": "varchar", "is_member": "boolean", "born_on": "date", "tags": "text[]"}
 SCHEMA = {"id": "integer", "v": "text"}
+TYPES = ("integer", "text")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,20 @@ def test_typed_changes_of_a_stream_in_any_cut(
     series = [pd.Series(sample[start : start + cut]) for start in range(0, len(sample), cut)]
     wanted = wf.Capture(sample, FORMAT).typed(table, schema=schema).read_all().to_pylist()
     assert rows_of(list(reader.each(iter(series))), reader) == wanted
+
+
+@pytest.mark.parametrize(("transactions", "rows"), [(1, 0), (1, 3), (15, 10_000)])
+def test_columns_are_in_one_piece(transactions: int, rows: int) -> None:
+    """Spark takes no others from a pandas function; a group may have no row of a table, or more than fit in a batch."""
+    row = wf.Insert(lsn=17, table_schema="public", table_name="t", new=wf.TupleData(("id", "v"), ("1", "v"), TYPES))
+    events: list[wf.Event] = []
+    for xid in range(1, transactions + 1):
+        events += [wf.Begin(lsn=xid, csn=xid, first_lsn=xid, xid=xid), *[row] * rows, wf.Commit(lsn=xid, xid=xid)]
+    messages = pd.Series([*wf.encode(events, FORMAT)])
+    frame = spark_udfs.typed_reader("public.t", SCHEMA)(messages)
+    assert len(frame) == transactions * rows
+    for column in (frame["id"], frame["v"], frame["id"].astype("float64") * 1.19):
+        assert isinstance(pa.array(column), pa.Array)
 
 
 def test_typed_changes_of_one_series(sample: list[bytes]) -> None:

@@ -117,7 +117,7 @@ class Outside(NamedTuple):
 
 
 DROPPED = -1
-"""In place of an xid: the scope of what was described in the blocks of transactions that were rolled back. No message of
+"""In place of an xid: the scope of what was described in blocks of transactions that were rolled back. No message of
 the stream means it any more, but an input that begins among those blocks needs it."""
 
 RelationEvent = Event | Lost | Outside
