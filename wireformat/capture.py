@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -18,7 +19,7 @@ from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.listed import check_one_version
 from .arrow.typed_tables.table import TypedPart, kept_fields
 from .capture_tables import CaptureTables
-from .errors import OptionError, StateError
+from .errors import OptionError, StateError, counted
 from .options import ReadOptions
 from .options.checks import one_of, shown
 from .options.keywords import checks_keywords
@@ -249,13 +250,20 @@ class Capture(CaptureTables):
             held = self._take_held(wanted, ())
             identities = self._identities(wanted) if held is None else held.identities
             current = IdentifiedRows()
-            is_empty = True
+            is_empty, misfits = True, 0
             for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
+                if self._options.mode == "PERMISSIVE":
+                    misfits += len(typed) - typed["_error"].null_count
                 for definition, batch in identities.cut(wanted, rows, typed, tuple(keys)):
                     current.take(definition, batch, part.dropped)
                     is_empty = False
             if is_empty:
                 current.take(Definition(tuple(keys)), _empty(part.schema))
+            if misfits:
+                logging.getLogger("wireformat").warning(
+                    f"latest: {counted(misfits, 'change')} of {table} had values that do not fit their types, which are "
+                    "null in the current rows: `typed` names them in `_error`"
+                )
             return current.result()
 
     @checks_keywords

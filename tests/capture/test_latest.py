@@ -67,3 +67,22 @@ def test_latest_finds_rows_by_the_replica_identity_that_each_change_had() -> Non
     for keys in (None, ["a", "b"]):
         rows = capture.latest("public.t", keys=keys).to_pylist()
         assert [(row["a"], row["b"], row["c"]) for row in rows] == [("1", "x", None), ("1", "y", "p")]
+
+
+def test_values_that_do_not_fit_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Current rows have no `_error`."""
+    schema = {"id": "integer", "day": "date"}
+    described = relation("id", "day", keys=("id",), identity="default")
+    messages = [
+        *wf.encode(committed(16, described, insert("id", "day", values=("1", "2020-01-01"))), "pgoutput"),
+        *wf.encode(committed(32, described, insert("id", "day", values=("2", "infinity"))), "pgoutput"),
+    ]
+    capture = wf.Capture(messages, "pgoutput", mode="PERMISSIVE")
+    found = capture.latest("public.t", keys=["id"], schema=schema)
+    assert [row["day"] is None for row in found.to_pylist()] == [False, True]
+    (record,) = caplog.records
+    assert "1 change of public.t had values that do not fit their types" in record.message
+    caplog.clear()
+    good = wf.Capture(messages, "pgoutput", mode="PERMISSIVE")
+    assert good.latest("public.t", keys=["id"], schema={"id": "integer", "day": "text"}).num_rows == 2
+    assert not caplog.records

@@ -165,3 +165,48 @@ def test_a_key_that_contains_an_array(tmp_path: Path) -> None:
         (["c"], "A"),
         (["d"], "A"),
     ]
+
+
+KEYS_OF_ZERO = wf.Relation(
+    relation_id=16401,
+    table_schema="public",
+    table_name="z",
+    replica_identity="default",
+    columns=("key", "v"),
+    type_oids=(701, 25),
+    typmods=(-1, -1),
+    key_columns=("key",),
+)
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_zero_and_minus_zero_are_one_key(split: bool, tmp_path: Path) -> None:
+    """A MERGE takes them as equal."""
+
+    def image(*values: str) -> wf.TupleData:
+        return wf.TupleData(KEYS_OF_ZERO.columns[: len(values)], values, ("double precision", "text")[: len(values)])
+
+    def write(lsn: int, *changes: wf.Event) -> None:
+        begin = wf.Begin(xid=lsn, commit_lsn=lsn, commit_time="2026-01-01 00:00:00+00")
+        commit = wf.Commit(commit_lsn=lsn, end_lsn=lsn + 8, commit_time="2026-01-01 00:00:00+00")
+        messages = [*wf.encode([begin, KEYS_OF_ZERO, *changes, commit], "pgoutput")]
+        wf.Capture(messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+
+    of_table: dict[str, Any] = {"table_schema": "public", "table_name": "z", "relation_id": 16401}
+    write(8, wf.Insert(**of_table, new=image("-0", "a")))
+    if split:
+        write(16, wf.Delete(**of_table, old=image("-0"), old_kind="key"), wf.Insert(**of_table, new=image("0", "b")))
+    else:
+        write(16, wf.Update(**of_table, new=image("0", "b"), old=image("-0"), old_kind="key"))
+    assert read(tmp_path, ("public", "z")).select(["key", "v"]).to_pylist() == [{"key": 0.0, "v": "b"}]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("keys", [["id"], {"public.o": ["id"], "public.t": ["id"]}])
+def test_a_table_that_has_only_been_truncated(keys: Any, format: str, tmp_path: Path) -> None:
+    """Its columns are not known, so its key cannot be looked for; the other tables are written."""
+    inserted = [b"BEGIN 1", b"table public.o: INSERT: id[integer]:1", b"COMMIT 1"]
+    truncated = [b"BEGIN 2", b"table public.t: TRUNCATE: (no-flags)", b"COMMIT 2"]
+    capture = wf.Capture([*inserted, *truncated], "test-decoding")
+    found = capture.write(tmp_path, format=format, state="latest", keys=keys)
+    assert dict(zip(found["table_name"].to_pylist(), found["rows"].to_pylist(), strict=True)) == {"o": 1, "t": 0}

@@ -124,6 +124,8 @@ class TableWriter:
         own = {column.source for column in target.stored.columns} & {*target.table.columns}
 
         def stored(definition: Definition) -> Definition:
+            if not own:  # so far the table has changes without columns, such as TRUNCATE
+                return Definition(())
             missing = [key for key in definition.keys if key not in own]
             if missing:
                 raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -183,8 +183,14 @@ class TableVersions:
                 return self._learned(index, facts)
         if self.current >= 0 and self.versions[self.current].fits_with_more_columns(facts):
             return self._learned(self.current, facts)
+        types = {name: type or self._type_before(name) for name, type in facts.types.items()}
         self.versions.append(Version({}, False, format=self.format))
-        return self._learned(len(self.versions) - 1, facts)
+        return self._learned(len(self.versions) - 1, replace(facts, types=types))
+
+    def _type_before(self, name: str) -> str | None:
+        """Returns the last type of a column of which a row says only that its value was not sent."""
+        found = (self.versions[index].types.get(name) for index in self._newest_first())
+        return next((type for type in found if type is not None), None)
 
     def _are_only(self, version: Version) -> bool:
         """Whether there is one version, and typed rows of it have the columns of this one."""

@@ -91,8 +91,13 @@ class TouchedRows:
 
 
 def _keys_of(rows: pa.Table | pa.RecordBatch | Mapping[str, pa.Array], keys: Keys) -> pa.Table:
-    """Returns the columns of a key, named k0, k1 and so on: Arrow does not find names that begin with a dot."""
-    return pa.Table.from_arrays([rows[key] for key in keys], names=[f"k{index}" for index in range(len(keys))])
+    """Returns the columns of a key, named k0, k1 and so on: Arrow does not find names that begin with a dot.
+
+    A negative zero becomes zero: a MERGE takes them as equal, and Arrow's joins do not.
+    """
+    columns = [rows[key] for key in keys]
+    columns = [pc.add(key, pa.scalar(0, key.type)) if pa.types.is_floating(key.type) else key for key in columns]
+    return pa.Table.from_arrays(columns, names=[f"k{index}" for index in range(len(keys))])
 
 
 def _unique(tables: Sequence[pa.Table]) -> pa.Table:
