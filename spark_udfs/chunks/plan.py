@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wireformat.chunks.relations import RelationChanges, relations_after
+from wireformat.errors import OrderError, add_hint
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
 from wireformat.stream.capture_position import CapturePosition, OpenTransaction, open_transaction
@@ -85,11 +86,15 @@ def plan_stream(
     resumption = Resumption(after)
     if after is not None:
         machine.continue_after(after.delivered, {one.xid for one in after.open if one.stage in ("block", "streamed")})
-        for number in numbers:
+    try:
+        for number in numbers if after is not None else ():
             resumption.take_controls(controls_of(chunks[number].items))
-    planned = plan_chunks((chunks[number].items for number in numbers), machine)
-    if planned.error is None:
-        resumption.finish()
+        planned = plan_chunks((chunks[number].items for number in numbers), machine)
+        if planned.error is None:
+            resumption.finish()
+    except OrderError as error:
+        add_hint(error, resumption.hint())
+        raise
     plans = {
         number: plan._replace(messages=chunks[number].messages)
         for number, plan in zip(numbers, planned.plans, strict=True)
