@@ -261,8 +261,8 @@ class Capture(CaptureTables):
                 current.take(Definition(tuple(keys)), _empty(part.schema))
             if misfits:
                 logging.getLogger("wireformat").warning(
-                    f"latest: {counted(misfits, 'change')} of {table} had values that do not fit their types. They are "
-                    "null in the current rows; `typed` names them in `_error`"
+                    f"latest: {counted(misfits, 'change')} of {table} had values that do not fit their types. Where "
+                    "such a change is the last one of its row, they are null. `typed` names them in `_error`"
                 )
             return current.result()
 

@@ -216,7 +216,10 @@ class CaptureReading:
         """Returns the relations of pgoutput before the first message."""
         if self._after is None or not self._after.first_relations:
             return None
-        return Relations.of_listed(self._after.first_relations)
+        return KnownRelations(self._after.first_relations).copy()
+
+    def _known(self) -> KnownRelations:
+        return KnownRelations(() if self._after is None else self._after.first_relations)
 
     def _transactions(self, *, steps_over: bool, has_outside: bool) -> Transactions:
         """Returns the transactions before the first message; the options are those of `Transactions`."""
@@ -269,7 +272,7 @@ class CaptureReading:
         through       takes all rows, and returns those to read
         """
         after = self._after or CapturePosition(self._name)
-        resumption, relations = Resumption(self._after), KnownRelations(self._relations())
+        resumption, relations = Resumption(self._after), self._known()
         decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
             self._judged(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,

@@ -60,7 +60,7 @@ class StreamPlan:
         if self.after is not None and self.planned.machine.is_behind(self.after.delivered):
             return self.after._replace(relations_of_input=None)  # the messages only repeat what comes before it
         if relations is None:
-            relations = relations_after(changes).listed
+            relations = relations_after(changes).newest
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
 
     def _open(self) -> Iterable[OpenTransaction]:

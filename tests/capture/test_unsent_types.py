@@ -43,3 +43,18 @@ def test_a_lake_in_two_writes(state: str, tmp_path: Path) -> None:
 def test_a_type_that_no_row_says_is_not_guessed() -> None:
     with pytest.raises(wf.BadRows, match="rows that name the types of their values"):
         wf.Capture(AFTER, "test-decoding").typed("public.t")
+
+
+def test_later_rows_say_another_type() -> None:
+    """The column was added again between the rows; which type it had is then only a guess."""
+    update = b"UPDATE: id[integer]:1 long[integer[]]:unchanged-toast-datum x[text]:unchanged-toast-datum y[text]:'1'"
+    insert = b"INSERT: id[integer]:2 long[integer[]]:'{1}' x[text]:'x' y[text]:'2'"
+    messages = [*BEFORE, b"BEGIN 2", b"table public.t: " + update, b"table public.t: " + insert, b"COMMIT 2"]
+    capture = wf.Capture(messages, "test-decoding")
+    assert capture.tables()["types"].to_pylist() == [
+        ["integer", "text"],
+        ["integer", "integer[]", "text", "text"],
+    ]
+    rows = capture.typed("public.t").read_all()
+    assert rows["x"].to_pylist() == [None, None, "x"]
+    assert rows["long"].to_pylist() == ["L", None, "{1}"]

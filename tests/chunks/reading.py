@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
 from wireformat.chunks.records import needs_records, records_before, seen_records
-from wireformat.chunks.relations import needed_messages, relation_changes, relations_after, relations_before
+from wireformat.chunks.relations import needed_messages, relation_changes, relations_before
 from wireformat.chunks.summary import ChunkSummary, counted_from, summarized
-from wireformat.events import Relation
 from wireformat.options import ReadOptions
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.chunk_plan import PlannedStream, plan_chunks
@@ -73,16 +72,6 @@ class ChunkedReading:
             streamed = {one.xid for one in self._after.open if one.stage in ("block", "streamed")}
             machine.continue_after(self._after.delivered, streamed)
         return plan_chunks([summary.items for summary in self.summaries], machine)
-
-    @property
-    def relations(self) -> tuple[Relation, ...]:
-        """The relations before the oldest message that is needed at the end, as a position has them."""
-        begun = [attempt.handles[0][0] for attempt in self.planned.machine.open]
-        if not begun:
-            return relations_after(self._relation_changes).listed
-        capture = self._capture(min(begun), self.planned)
-        capture.committed(tables=()).read_all()
-        return capture.position.relations
 
     def before(self, tables: Sequence[str] | None) -> list[RecordsBefore]:
         """Returns what each chunk must know of the records of the others."""

@@ -87,7 +87,7 @@ def test_relations_that_were_known_before() -> None:
     event_of(reader, relation(None, 1, "a"), OPTIONS)
     changes = [
         *relation_changes(
-            [(0, [relation(None, 1, "a")]), (1, [relation(None, 1, "b")])], OPTIONS, reader.relations.listed
+            [(0, [relation(None, 1, "a")]), (1, [relation(None, 1, "b")])], OPTIONS, reader.relations.newest
         )
     ]
     assert [one.chunk for one in changes] == [-1, 1]

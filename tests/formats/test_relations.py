@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -371,21 +370,4 @@ def test_what_a_message_says_becomes_an_event_when_it_is_asked_for(as_bytes: boo
     assert relations.find(OID) == event
     assert relations.find(OID) is relations.find(OID)
     assert relations.scopes == {None: {OID: event}}
-    assert relations.listed == (event,)
-
-
-def test_relations_as_a_list() -> None:
-    """Each has the xid of the streamed transaction in which it is meant, whichever part of that described it."""
-    relations = Relations()
-    (event,) = wf.decode([OLD], FORMAT)
-    assert isinstance(event, wf.Relation)
-    relations.take(event)
-    relations.take(wf.StreamStart(xid=700, first_segment=True))
-    relations.take(replace(event, columns=("other",), xid=701))
-    assert relations.listed == (event,)  # what comes next and is not in the block comes after a lost connection
-    relations.take(wf.StreamStop())
-    listed = relations.listed
-    assert [one.xid for one in listed] == [None, 700]
-    assert Relations.of_listed(listed).scopes == {None: {OID: listed[0]}, 700: {OID: listed[1]}}
-    relations.take(wf.StreamCommit(xid=700))
-    assert relations.listed == (replace(listed[1], xid=None),)
+    assert relations.newest == (event,)

@@ -99,9 +99,9 @@ def test_no_table_describes_all_others(format: str, tmp_path: Path) -> None:
     made = wf.testing.stream(30, transactions=60, seed=5, format="pgoutput")
     capture = wf.Capture([*wf.encode(made, "pgoutput")], "pgoutput")
     capture.write(tmp_path, format=format)
-    assert capture.position is not None
-    assert len(capture.position.relations) == 30
-    assert wf.lake.position(tmp_path) == capture.position
+    position = wf.lake.position(tmp_path)
+    assert position is not None
+    assert len(position.relations) == 30
     if format == "parquet":
         files = tmp_path.rglob("[!.]*.parquet")
         texts = [pq.read_metadata(path).metadata[b"wireformat.position"].decode() for path in files]
@@ -109,4 +109,4 @@ def test_no_table_describes_all_others(format: str, tmp_path: Path) -> None:
         folders = [path.parent for path in tmp_path.rglob("_delta_log")]
         texts = [DeltaTable(folder).history(1)[0]["wireformat.position"] for folder in folders]
     assert len(texts) == 30
-    assert {*map(wf.CapturePosition.from_json, texts)} == {capture.position._replace(relations=())}
+    assert {*map(wf.CapturePosition.from_json, texts)} == {position._replace(relations=())}

@@ -198,6 +198,7 @@ def test_blocks_without_relations_do_not_matter_for_what_is_known(
             one, other = known.before(end // 2), reference.before(end // 2)
             assert not is_asked or one() == other()
     assert known.before(None)() == reference.before(None)()
+    assert [*known.copy().described_in_blocks()] == [*reference.copy().described_in_blocks()]
 
 
 def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:

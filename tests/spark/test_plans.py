@@ -7,26 +7,19 @@ import pytest
 import wireformat as wf
 from spark_udfs.chunks.plan import plan_stream
 
+from ..capture.streams import TIME, committed, insert, relation
 from ..chunks.reading import ChunkedReading
-from ..streamed_histories import FORMAT, TIME, insert, relation
+
+FORMAT = "pgoutput"
 
 
 def test_a_stream_that_begins_too_late_names_what_was_open() -> None:
     """As on one machine."""
-    begun = [
-        wf.Begin(xid=4, commit_lsn=50, commit_time=TIME),
-        relation(1, "a"),
-        insert(1, "a", "0"),
-        wf.Commit(commit_lsn=50, end_lsn=58, commit_time=TIME),
-        wf.Begin(xid=5, commit_lsn=100, commit_time=TIME),
-        insert(1, "a", "1"),
-    ]
-    later = [
-        wf.Begin(xid=6, commit_lsn=200, commit_time=TIME),
-        insert(1, "a", "2"),
-        wf.Commit(commit_lsn=200, end_lsn=208, commit_time=TIME),
-    ]
-    messages = [*map(bytes, wf.encode([*begun, *later], FORMAT))]
+    row = insert("a", values=("1",))
+    before = committed(50, relation("a", keys=("a",), identity="default"), row)
+    begun = [*before, wf.Begin(xid=5, commit_lsn=100, commit_time=TIME), row]
+    later = committed(200, row)
+    messages = [*wf.encode([*begun, *later], FORMAT)]
     first = wf.Capture(messages[: len(begun)], FORMAT)
     first.committed().read_all()
     rest = messages[len(begun) :]

@@ -27,6 +27,7 @@ from ..lake.result import TableFiles
 from ..lake.write import LakeWriter
 from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
+from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
 from ..sources.source_order import SourceOrder
 from ..stream.chunk_plan import ChunkPlan
@@ -158,6 +159,9 @@ class ChunkCapture(Capture):
 
     def _relations(self) -> Relations | None:
         return None if self._relations_before is None else self._relations_before.copy()
+
+    def _known(self) -> KnownRelations:
+        return KnownRelations(() if self._relations_before is None else self._relations_before.newest)
 
     def _transactions(self, *, steps_over: bool, has_outside: bool) -> Transactions:
         found = super()._transactions(steps_over=steps_over, has_outside=has_outside)

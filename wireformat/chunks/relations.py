@@ -97,9 +97,11 @@ def relation_changes(
     """Yields what the needed messages of all chunks of a stream change, of the chunks that change something.
 
     chunks   their indices, ascending, and messages
-    known    relations before the first chunk; see Relations.listed
+    known    relations before the first chunk
     """
-    reader = PgOutput(Relations.of_listed(known))
+    reader = PgOutput()
+    for relation in known:
+        reader.relations.take(relation)
     before: Scopes = {}
     block: int | None = None
     for number, messages in chain([(-1, ())], chunks):
@@ -130,7 +132,7 @@ def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> Re
 def _differ(one: Relation | None, other: Relation | None) -> bool:
     if one is None or other is None or one is other:
         return one is not other
-    return replace(one, lsn=None, xid=None) != replace(other, lsn=None, xid=None)
+    return replace(one, lsn=None) != replace(other, lsn=None)
 
 
 def event_of(reader: PgOutput, message: bytes, options: ReadOptions) -> RelationEvent:

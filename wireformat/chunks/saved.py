@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..arrow.committed.state import BEGIN
 from ..errors import OptionError
 from ..events import Relation
-from ..formats.pgoutput.relations import DROPPED, Relations
+from ..formats.pgoutput.relations import Relations
 from ..stream.attempts import STAGES, AttemptKey
 from ..stream.capture_position import RELATIONS, columns_of, relation_of, relation_row, rows_of
 from ..stream.chunk_start import ChunkStart, OpenAtStart
@@ -209,12 +209,7 @@ _PIECE_SHAPES = {1: _PIECE_1, 2: _PIECE}
 
 def _fields_of_left(left: Left) -> dict[str, Any]:
     start, scopes = left.start, left.relations.scopes
-    known = [
-        (xid, number, relation)
-        for xid, numbers in scopes.items()
-        if xid != DROPPED
-        for number, relation in numbers.items()
-    ]
+    known = [(xid, number, relation) for xid, numbers in scopes.items() for number, relation in numbers.items()]
     return {
         "position": fields_of(start.position),
         "open": columns_of(_OPEN, [_open_row(one) for one in start.open]),

@@ -16,7 +16,7 @@ from ..arrow.codes import codes_of_values, combined_codes, grouped
 from ..errors import DecodeError, OptionError, OrderError, add_hint
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ..formats.pgoutput.relation_lists import relation_lists
-from ..formats.pgoutput.relations import Outside, Relations
+from ..formats.pgoutput.relations import Relations
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
@@ -211,29 +211,28 @@ MOST_LATER_ROWS = 1 << 15
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed.
 
-    known   the relations before the first row
-
     Few positions are looked at. Rows are kept until one is, or until there are many.
     """
 
     _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
-    def __init__(self, known: Relations | None = None) -> None:
-        self._known = _Known(known or Relations())
+    def __init__(self, known: Iterable[Relation] = ()) -> None:
+        self._known = _Known(Relations(), {}).after([*known])
         self._later: list[pa.RecordBatch | list[tuple[int, Event]]] = []
         """Rows after `_known`, or their events with their messages. The list only grows: positions share it."""
         self._rows = 0
         self._described_in: set[int] = set()
         """The xids of streamed transactions that may have described relations."""
 
+    def copy(self) -> Relations:
+        """Returns the relations, for a decoder."""
+        return self._known.relations.copy()
+
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
         rows = _rows_of(batch, self._KINDS)
         if not any(map(len, self._later)):
-            known = self._known.relations
-            self._described_in = {xid for xid, _, _ in known.described_in_blocks()}
-            if known.block is not None:
-                self._described_in.add(known.block)
+            self._described_in = {xid for xid, _, _ in self._known.relations.described_in_blocks()}
         rows = rows.filter(pa.array(~_describe_nothing(rows, self._described_in)))
         if len(rows):
             starts = pc.equal(rows["kind"], "STREAM_START")
@@ -269,27 +268,27 @@ class KnownRelations:
 
 
 class _Known:
-    """Relations at some time. They are never changed."""
+    """Relations at some time, and the newest one of each number that was described. It is never changed."""
 
-    def __init__(self, relations: Relations) -> None:
+    def __init__(self, relations: Relations, newest: dict[int, Relation]) -> None:
         self.relations = relations
+        self._newest = newest
 
     def after(self, events: Sequence[Event]) -> _Known:
         """Returns what is known after events."""
         if not events:
             return self
-        relations = self.relations.copy()
+        relations, newest = self.relations.copy(), {**self._newest}
         for event in events:
-            if isinstance(event, Relation) and event.xid is None:
-                relations.take(Outside())  # the connection broke in a block, at a row that is not of these kinds
             relations.take(event)
-        return _Known(relations)
+            if isinstance(event, Relation):
+                newest[event.relation_id] = event
+        return _Known(relations, newest)
 
     @cached_property
     def found(self) -> tuple[Relation, ...]:
-        """The relations. A streamed transaction whose first block is not needed any more also needs its own, for its
-        later blocks, and they are everybody's when it ends."""
-        return self.relations.listed
+        """The relations. A later block of a transaction whose first one is not needed any more also needs its own."""
+        return tuple(self.relations.find(number) or said for number, said in self._newest.items())
 
 
 _EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")

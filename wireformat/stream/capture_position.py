@@ -97,8 +97,7 @@ class CapturePosition(NamedTuple):
     format      name of the format
     delivered   how far transactions have been handed out
     open        the transactions that had begun and not ended
-    relations   of pgoutput: the tables that were described before the oldest message that is still needed. Those that
-                are meant only in a streamed transaction have its xid; see Relations.listed
+    relations   of pgoutput: the tables that were described before the oldest message that is still needed
     slot        of a stream that comes from a slot: which one, and how far it has been read
     relations_of_input   the relations before the first message of an input that begins before this position; None if
                 it begins here. They are not saved
@@ -124,15 +123,13 @@ class CapturePosition(NamedTuple):
 
     def to_json(self) -> str:
         """Returns the position as JSON with a version. Later releases can read it."""
-        has_scopes = any(relation.xid is not None for relation in self.relations)
-        table = _SCOPED_RELATIONS if has_scopes else RELATIONS
         fields = {
             "kind": KIND,
-            "version": (1 if self.slot is None else self.slot.version) + (_SCOPED if has_scopes else 0),
+            "version": 1 if self.slot is None else self.slot.version,
             "format": self.format,
             "delivered": fields_of(self.delivered),
             "open": columns_of(_OPEN, self.open),
-            "relations": columns_of(table, [relation_row(relation, table) for relation in self.relations]),
+            "relations": columns_of(RELATIONS, [relation_row(relation) for relation in self.relations]),
         }
         if self.slot is not None:
             fields["slot"] = self.slot.to_fields()
@@ -155,12 +152,11 @@ class CapturePosition(NamedTuple):
                 "with the release that wrote it"
             )
         check(fields, shape, KIND)
-        table = _SCOPED_RELATIONS if "xid" in fields["relations"] else RELATIONS
         return cls(
             fields["format"],
             position_of(fields["delivered"]),
             tuple(OpenTransaction(*row) for row in rows_of(fields["open"], _OPEN)),
-            tuple(relation_of(row, table) for row in rows_of(fields["relations"], table)),
+            tuple(relation_of(row) for row in rows_of(fields["relations"], RELATIONS)),
             SlotPosition.from_fields(fields["slot"]) if "slot" in fields else None,
         )
 
@@ -184,7 +180,6 @@ RELATIONS = SavedTable(
         **dict.fromkeys(RELATION_LISTS, TEXT),
     }
 )
-_SCOPED_RELATIONS = SavedTable({**RELATIONS.columns, "xid": maybe(UNSIGNED)})
 _SHAPE_1: Shape = {
     "kind": TEXT,
     "version": NAME,
@@ -201,12 +196,8 @@ _SHAPES: dict[int, Shape] = {
     3: {**_SHAPE_1, "slot": {**_SLOT, "timeline": COUNT}},
     4: {**_SHAPE_1, "slot": {**_SLOT, "timeline": COUNT, "copied": _COPIED}},
 }
-_SCOPED = 4
-"""What is added to the version if some relations are meant only in a streamed transaction."""
-_SHAPES |= {_SCOPED + version: {**shape, "relations": _SCOPED_RELATIONS} for version, shape in _SHAPES.items()}
 """The fields of each version, which are never changed. The lists of a relation are JSON texts. Version 2 is that of a
-stream from a slot, version 3 with its timeline, version 4 with the tables that have been copied. Versions 5 to 8 are
-versions 1 to 4 with the xid of the streamed transaction in which a relation is meant; null elsewhere."""
+stream from a slot, version 3 with its timeline, version 4 with the tables that have been copied."""
 
 
 def columns_of(table: SavedTable, rows: Any) -> dict[str, list[Any]]:
@@ -219,17 +210,17 @@ def rows_of(columns: dict[str, list[Any]], table: SavedTable) -> Any:
     return zip(*(columns[name] for name in table.columns), strict=True)
 
 
-def relation_row(relation: Relation, table: SavedTable = RELATIONS) -> list[Any]:
-    """Returns a relation as a row of a saved table, whose columns are fields of a relation."""
+def relation_row(relation: Relation) -> list[Any]:
+    """Returns a relation as a row of RELATIONS."""
     return [
         list_text(getattr(relation, name)) if name in RELATION_LISTS else getattr(relation, name)
-        for name in table.columns
+        for name in RELATIONS.columns
     ]
 
 
-def relation_of(row: tuple[Any, ...], table: SavedTable = RELATIONS) -> Relation:
-    """Returns the relation of a row that `relation_row` made; raises StateError."""
-    fields = dict(zip(table.columns, row, strict=True))
+def relation_of(row: tuple[Any, ...]) -> Relation:
+    """Returns the relation of a row of RELATIONS; raises StateError."""
+    fields = dict(zip(RELATIONS.columns, row, strict=True))
     try:
         lists = relation_lists(fields)
     except (TypeError, ValueError, RecursionError):

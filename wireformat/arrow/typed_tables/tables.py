@@ -167,7 +167,7 @@ def version_columns(version: Version) -> dict[str, Any]:
     """Returns the fields of a version's columns, as in the list of tables."""
     return {
         "columns": list(version.types),
-        "types": list(version.types.values()),
+        "types": [version.type_of(name) for name in version.types],
         "typmods": None if version.typmods is None else [version.typmods[name] for name in version.types],
         "key_columns": None if version.keys is None else list(version.keys),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class Version:
     keys       of the last record that names them
     all_keys   of all records that name them
     format     of the rows that name the types; None if it is not known
+    before     the types of the columns in the version before. A record may say only that a value was not sent, and not
+               its type: it is then what it was
     """
 
     types: dict[str, str | None]
@@ -57,10 +59,15 @@ class Version:
     is_untyped: bool = False
     format: str | None = None
     all_keys: frozenset[Names] = frozenset()
+    before: dict[str, str] = field(default_factory=dict)
+
+    def type_of(self, name: str) -> str | None:
+        """Returns the column's type; None if it is not known."""
+        return self.types.get(name) or (self.before.get(name) if name in self.types else None)
 
     def sql_type(self, name: str) -> SqlType | None:
         """Returns the column's type, with its modifiers if they are known."""
-        type = self.types.get(name)
+        type = self.type_of(name)
         server = None if self.format is None else find_row(self.format).types
         return None if type is None else with_typmod(type, (self.typmods or {}).get(name), server)
 
@@ -183,14 +190,15 @@ class TableVersions:
                 return self._learned(index, facts)
         if self.current >= 0 and self.versions[self.current].fits_with_more_columns(facts):
             return self._learned(self.current, facts)
-        types = {name: type or self._type_before(name) for name, type in facts.types.items()}
-        self.versions.append(Version({}, False, format=self.format))
-        return self._learned(len(self.versions) - 1, replace(facts, types=types))
+        self.versions.append(Version({}, False, format=self.format, before=self._types_before()))
+        return self._learned(len(self.versions) - 1, facts)
 
-    def _type_before(self, name: str) -> str | None:
-        """Returns the last type of a column of which a row says only that its value was not sent."""
-        found = (self.versions[index].types.get(name) for index in self._newest_first())
-        return next((type for type in found if type is not None), None)
+    def _types_before(self) -> dict[str, str]:
+        """Returns the types of the current version's columns, as far as they are known."""
+        if self.current < 0:
+            return {}
+        version = self.versions[self.current]
+        return {name: type for name in version.types if (type := version.type_of(name)) is not None}
 
     def _are_only(self, version: Version) -> bool:
         """Whether there is one version, and typed rows of it have the columns of this one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from ...events import (
@@ -116,10 +115,6 @@ class Outside(NamedTuple):
     """A message of one of the kinds OUTSIDE that cannot be read: no block is open after it."""
 
 
-DROPPED = -1
-"""In place of an xid: the scope of what was described in blocks of transactions that were rolled back. No message of
-the stream means it any more, but an input that begins among those blocks needs it."""
-
 RelationEvent = Event | Lost | Outside
 """What a message may change of relations and blocks: an event, or what is known of one that cannot be read."""
 
@@ -141,7 +136,6 @@ class Relations:
         self._names = names
         self._newest = _Known(names)
         self._streamed: dict[int, _Known] = {}
-        self._dropped = _Known(names)
 
     def find(self, relation_id: int) -> Relation | None:
         """The relation of this number, as the next message means it."""
@@ -152,15 +146,19 @@ class Relations:
         return self._known_of(relation_id).by_number.get(relation_id)
 
     @property
+    def newest(self) -> tuple[Relation, ...]:
+        """The relations that are known outside of streamed transactions."""
+        return tuple(relation for relation in self._newest.events().values() if relation is not None)
+
+    @property
     def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
         """The relations by their numbers, None where one is lost: under None those outside of streamed transactions.
 
-        Those of streamed transactions are under their xids, and what is left of others under DROPPED.
+        Those of streamed transactions are under their xids.
         """
         found: dict[int | None, dict[int, Relation | None]] = {None: self._newest.events()}
         found.update((xid, known.events()) for xid, known in self._streamed.items())
-        dropped = {number: one for number, one in self._dropped.events().items() if number not in found[None]}
-        return found | {DROPPED: dropped} if dropped else found
+        return found
 
     @classmethod
     def of_scopes(cls, block: int | None, scopes: Mapping[int | None, Mapping[int, Relation | None]]) -> Relations:
@@ -170,36 +168,6 @@ class Relations:
         for xid, by_number in scopes.items():
             found._known(xid).add(by_number)
         return found
-
-    @property
-    def listed(self) -> tuple[Relation, ...]:
-        """All relations but lost ones, as a message means them that cannot be in a block.
-
-        Those that are known outside of streamed transactions come first, with the xid None. So do those that were
-        dropped, where no other relation has their number. The others have the xid of the streamed transaction in which
-        they are meant.
-        """
-        scopes = self.scopes
-        dropped = scopes.pop(DROPPED, {})
-        if self.block is not None:  # the connection broke
-            scopes, streamed = {None: scopes.pop(None)}, scopes
-            for by_number in streamed.values():
-                dropped |= by_number
-        scopes[None] = {**dropped, **scopes[None]}
-        return tuple(
-            relation if relation.xid == scope else replace(relation, xid=scope)
-            for scope, by_number in scopes.items()
-            for relation in by_number.values()
-            if relation is not None
-        )
-
-    @classmethod
-    def of_listed(cls, listed: Iterable[Relation]) -> Relations:
-        """Returns the relations of which these are `listed`, outside of a block."""
-        scopes: dict[int | None, dict[int, Relation | None]] = {}
-        for relation in listed:
-            scopes.setdefault(relation.xid, {})[relation.relation_id] = relation
-        return cls.of_scopes(None, scopes)
 
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
@@ -231,8 +199,10 @@ class Relations:
     def end(self, xid: int, is_kept: bool) -> None:
         """Ends a streamed transaction: what was described in its blocks is meant everywhere, or is dropped."""
         own = self._streamed.pop(xid, None)
-        if own is not None:
-            (self._newest if is_kept else self._dropped).add_all(own)
+        if own is not None and is_kept:
+            self._newest.add(own.by_number)
+            if own.read is not no_bytes:
+                self._newest.read = own.read
 
     def describe(
         self, found: Iterable[tuple[int, RelationMessage | bytes]], read: ReadMessage, block: int | None
@@ -259,16 +229,13 @@ class Relations:
         """Those that are described in this block; None: outside of blocks."""
         if block is None:
             return self._newest
-        if block == DROPPED:
-            return self._dropped
         return self._streamed.setdefault(block, _Known(self._names))
 
     def _end_block(self) -> None:
         """Before a message that cannot be in a block."""
         if self.block is not None:
             self.block = None
-            for xid in [*self._streamed]:
-                self.end(xid, False)
+            self._streamed.clear()
 
     def copy(self) -> Relations:
         """Returns a copy, which learns independently."""
@@ -276,7 +243,6 @@ class Relations:
         other.block = self.block
         other._newest = self._newest.copy()
         other._streamed = {xid: known.copy() for xid, known in self._streamed.items()}
-        other._dropped = self._dropped.copy()
         return other
 
 
@@ -315,12 +281,6 @@ class _Known:
         if self._names:
             found = [one for one in by_number.values() if isinstance(one, (Relation, RelationMessage))]
             self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in found])
-
-    def add_all(self, other: _Known) -> None:
-        """Adds relations that were described elsewhere."""
-        self.add(other.by_number)
-        if other.read is not no_bytes:
-            self.read = other.read
 
     def lose(self, relation_id: int) -> None:
         self.by_number[relation_id] = None

@@ -23,7 +23,7 @@ from ..notes import (
 LEAST_ENTRIES, MOST_ENTRIES = 1 << 15, 1 << 19
 LEAST_TEXT, MOST_TEXT = 1 << 18, 1 << 22
 """How many entries of the dictionary, and bytes of text, there is room for: that of eight hundred tables of eight
-columns, and of some ten thousand. Each growth ends a step, and a step takes time."""
+columns at first, and of some ten thousand then. Growing ends a step, and a step takes time."""
 
 
 class LearnedRelations:
