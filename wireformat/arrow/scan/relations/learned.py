@@ -20,9 +20,9 @@ from ..notes import (
     ScanInput,
 )
 
-LEAST_ENTRIES, MOST_ENTRIES = 1 << 15, 1 << 19
-LEAST_TEXT, MOST_TEXT = 1 << 18, 1 << 22
-"""How many entries of the dictionary, and bytes of text, there is room for: that of eight hundred tables of eight
+LEAST_ENTRIES, MOST_ENTRIES = 1 << 14, 1 << 19
+LEAST_TEXT, MOST_TEXT = 1 << 17, 1 << 22
+"""How many entries of the dictionary, and bytes of text, there is room for: that of four hundred tables of eight
 columns at first, and of some ten thousand then. Growing ends a step, and a step takes time."""
 
 
