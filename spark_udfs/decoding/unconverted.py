@@ -94,8 +94,7 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
     Spark takes columns of one piece alone, so those of several are put together, unless they are too large for that.
     """
-    no_rows = [pa.RecordBatch.from_pylist([], table.schema)]
-    table = table.combine_chunks() if len(table) else pa.Table.from_batches(no_rows)
+    table = table.combine_chunks() if len(table) else pa.Table.from_pylist([], table.schema)
     columns = {name: pd.arrays.ArrowExtensionArray(table[name]) for name in table.column_names}
     return pd.DataFrame(columns, index=range(len(table)), copy=False)
 

@@ -95,7 +95,7 @@ def test_a_list_that_is_damaged(text: str | None, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_no_table_describes_all_others(format: str, tmp_path: Path) -> None:
-    """The relations of thousands of tables, in the files or commits of each, were gigabytes."""
+    """With the relations of all tables in the files or commits of each, these would grow with their square."""
     made = wf.testing.stream(30, transactions=60, seed=5, format="pgoutput")
     capture = wf.Capture([*wf.encode(made, "pgoutput")], "pgoutput")
     capture.write(tmp_path, format=format)

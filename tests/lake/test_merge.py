@@ -167,11 +167,10 @@ def test_a_key_that_contains_an_array(tmp_path: Path) -> None:
     ]
 
 
-KEYS_OF_ZERO = wf.Relation(
+KEYS_OF_ZERO = replace(
+    RELATION,
     relation_id=16401,
-    table_schema="public",
     table_name="z",
-    replica_identity="default",
     columns=("key", "v"),
     type_oids=(701, 25),
     typmods=(-1, -1),
@@ -187,8 +186,7 @@ def test_zero_and_minus_zero_are_one_key(split: bool, tmp_path: Path) -> None:
         return wf.TupleData(KEYS_OF_ZERO.columns[: len(values)], values, ("double precision", "text")[: len(values)])
 
     def write(lsn: int, *changes: wf.Event) -> None:
-        begin = wf.Begin(xid=lsn, commit_lsn=lsn, commit_time="2026-01-01 00:00:00+00")
-        commit = wf.Commit(commit_lsn=lsn, end_lsn=lsn + 8, commit_time="2026-01-01 00:00:00+00")
+        begin, _, _, commit = update(lsn, 1, "a", "A")
         messages = [*wf.encode([begin, KEYS_OF_ZERO, *changes, commit], "pgoutput")]
         wf.Capture(messages, "pgoutput").write(tmp_path, format="delta", state="latest")
 
