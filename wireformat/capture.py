@@ -227,8 +227,8 @@ class Capture(CaptureTables):
         schema   as in `typed`
 
         The columns and rules are those of `wireformat.arrow.latest`. In PERMISSIVE mode, values that do not fit are
-        null, and a warning counts the changes that have such. The table must fit into memory. Raises OptionError if keys
-        is None and the stream does not state the replica identity, BadCell and BadRows.
+        null, and a warning counts the changes that have such. The table must fit into memory. Raises OptionError if
+        keys is None and the stream does not state the replica identity, BadCell and BadRows.
         """
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
