@@ -197,7 +197,9 @@ def _repeating(path: str, column: pa.Array) -> Iterator[str]:
         yield from _repeating(f"{path}.key_value.value", sample.items)
     elif pa.types.is_list(type):
         yield from _repeating(f"{path}.list.element", sample.flatten())
-    elif len(sample.unique()) <= 1 + _MOST_DIFFERENT * (len(sample) - sample.null_count):  # one may be null
+    elif sample.null_count == len(sample) or len(sample.unique()) <= 1 + _MOST_DIFFERENT * (
+        len(sample) - sample.null_count
+    ):  # one may be null
         yield path
 
 

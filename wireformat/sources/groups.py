@@ -79,13 +79,20 @@ class Groups:
         return self._size > self._memory_bytes
 
     def full(self) -> Iterator[tuple[TableName, Parts]]:
-        """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others."""
+        """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others.
+
+        What waits then keeps no values of rows that have gone.
+        """
+        has_gone = bool(self._full) or self.are_too_large
         while self._full or self.are_too_large:
             if not self._full:
                 self._fill(max(self._sizes, key=self._sizes.__getitem__))
             table, parts, size = self._full.popleft()
             self._size -= size
             yield table, parts
+        if has_gone:
+            for parts in self._held.values():
+                parts[:] = [rows.alone() if isinstance(rows, NotedSelection) else rows for rows in parts]
 
     def rest(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields all groups."""

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.noted.selection import change_rows, joined_selections, selection_of
+from wireformat.arrow.noted.changes import rows_by_table
+from wireformat.arrow.noted.selection import NotedSelection, change_rows, joined_selections, selection_of
 from wireformat.arrow.typed_tables.batch import TypedOptions
 from wireformat.arrow.typed_tables.rows import rows_of_table
 from wireformat.arrow.typed_tables.table import TypedPart, kept_fields
@@ -49,3 +50,38 @@ def test_rows_of_a_batch(table: str) -> None:
         found.append(part.read(given)[0])
     assert found[0].equals(found[1])
     assert [rows.position(index) for index in range(half)] == [joined.position(index) for index in range(half)]
+
+
+def test_the_rows_of_a_table_alone() -> None:
+    format = "gaussdb-binary"
+    capture = wf.Capture(messages_of([*transactions(60, more="more")]), format)
+    batch = capture.committed().read_all().combine_chunks().to_batches()[0]
+    of_tables = [*rows_by_table(batch, ())]
+    selections = {table: rows for table, rows in of_tables if isinstance(rows, NotedSelection)}
+    assert len(selections) > 1
+    shared = {id(rows.values.source) for rows in selections.values()}
+    assert len(shared) == 1
+    for (_, table), rows in selections.items():
+        alone = rows.alone()
+        assert alone.held_bytes <= alone.nbytes == rows.nbytes
+        assert alone.alone() is alone
+        assert alone.layouts == rows.layouts
+        assert {layout.table for layout in rows.layouts} == {("public", table)}
+        found = []
+        for given in (
+            rows,
+            alone,
+            joined_selections([rows.chosen(np.arange(1)), rows.chosen(np.arange(1, len(rows)))]),
+        ):
+            options = TypedOptions("FAILFAST", "new", False, False, None)
+            part = TypedPart(
+                f"public.{table}",
+                schema=capture.tables(),
+                options=options,
+                evolution="union",
+                kept=(),
+                format=format,
+            )
+            found.append(part.read(change_rows(given))[0])
+        assert found[0].equals(found[1])
+        assert found[0].equals(found[2])

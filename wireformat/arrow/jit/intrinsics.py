@@ -1,4 +1,4 @@
-"""Functions that read and write big-endian numbers, multiply them, compare bytes and copy short texts by machine words.
+"""Functions that read, write and fetch big-endian numbers, multiply them, compare bytes and copy short texts by words.
 
 The plain functions define the behaviour. They are used where numba does not compile, or checks bounds. Elsewhere, one
 or two machine instructions replace each, since numba would compile the plain ones to a load and a check per byte.
@@ -49,6 +49,10 @@ def _plain_same_block(data: Any, at: int, other: Any, start: int) -> bool:
         if data[at + offset] != other[start + offset]:
             return False
     return True
+
+
+def _plain_prefetch(data: Any, at: int) -> None:
+    """A hint, which changes nothing."""
 
 
 def _plain_marks(marked: tuple[int, ...], below: int) -> Callable[..., Any]:
@@ -121,6 +125,24 @@ def _word_copy_block(typing_context: Any, target: Any, to: Any, source: Any, at:
     return types.none(target, types.int64, source, types.int64), generate
 
 
+@intrinsic
+def _word_prefetch(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer = builder.bitcast(cgutils.gep(builder, data, arguments[1]), byte.as_pointer())  # it may be outside
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte.as_pointer()], kind)
+        builder.call(function, [pointer, number(_TO_WRITE), number(_INTO_ALL_CACHES), number(_DATA)])
+        return context.get_dummy_value()
+
+    return types.none(data, types.int64), generate
+
+
+_TO_WRITE, _INTO_ALL_CACHES, _DATA = 1, 3, 1
+"""Arguments of LLVM's prefetch."""
+
+
 def _word_marks(marked: tuple[int, ...], below: int) -> Callable[..., Any]:
     @intrinsic
     def marks(typing_context: Any, data: Any, at: Any) -> Any:
@@ -182,6 +204,7 @@ if CHECKED:
     write_64 = inner(_plain_write_64)
     copy_block = inner(_plain_copy_block)
     same_block = inner(_plain_same_block)
+    prefetch = inner(_plain_prefetch)
     marks_of, lowest_bit = _plain_marks, inner(_plain_lowest_bit)
     product = inner(_plain_product)
 else:
@@ -189,6 +212,7 @@ else:
     write_64 = _word_write_64
     copy_block = _word_copy_block
     same_block = _word_same_block
+    prefetch = _word_prefetch
     marks_of, lowest_bit = _word_marks, _word_lowest_bit
     product = _word_product
 special_marks = marks_of((QUOTE, APOSTROPHE, BACKSLASH), below=SPACE)

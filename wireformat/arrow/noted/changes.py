@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import in_groups
-from ..columns.layouts import Layout, are_of_table
+from ..columns.layouts import Layout, are_of_table, layouts_of
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
@@ -25,7 +24,7 @@ from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
 from .rows import NotedRows
-from .selection import NotedSelection, copied_rows, position_columns, selection_of
+from .selection import NotedSelection, copied_rows, position_columns, selection_of, selections_of_tables
 
 
 class NotedChanges(NamedTuple):
@@ -60,7 +59,11 @@ class NotedChanges(NamedTuple):
         if len(others) and len(rows_of_name(self._chosen(others).batch(), *table)):
             every = np.sort(np.concatenate([chosen, others]))
             return of_batch(self._chosen(every).batch(), table, keep)
-        return self._chosen(chosen)._copied(keep) if len(chosen) else None
+        if not len(chosen):
+            return None
+        own = self._chosen(chosen)
+        codes, layouts = layouts_of(own.noted.scanned, own.noted.notes_of(own.settled.rows))
+        return own._copied(keep, codes, layouts, np.zeros(len(layouts), np.int64))
 
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
@@ -72,23 +75,16 @@ class NotedChanges(NamedTuple):
         """
         codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
         number_of: dict[TableName, int] = {}
-        numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)[codes]
-        order, bounds = in_groups(numbers, len(number_of))
-        copied = self._copied(keep, (codes[order], layouts), order)
-        for table, number in number_of.items():
-            if bounds[number] < bounds[number + 1]:
-                yield table, copied.copied(bounds[number], bounds[number + 1])
+        numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)
+        order, _ = in_groups(numbers[codes], len(number_of))
+        yield from selections_of_tables(self._copied(keep, codes, layouts, numbers, order))
 
     def _copied(
-        self,
-        keep: Sequence[str],
-        known: tuple[Array, Sequence[Layout]] | None = None,
-        order: Array | None = None,
+        self, keep: Sequence[str], codes: Array, layouts: Sequence[Layout], groups: Array, order: Array | None = None
     ) -> NotedSelection:
         """Copies the rows out of the notes; see `copied_rows`."""
         noted, notes = self.noted, self.noted.notes_of(self.settled.rows)
-        ordered = self if order is None else self._chosen(order)
-        settled = ordered.settled
+        settled = self.settled if order is None else self.settled.chosen(order)
         columns = {
             **position_columns(noted.scanned, notes if order is None else notes[order]),
             "sequence": settled.sequence,
@@ -101,7 +97,7 @@ class NotedChanges(NamedTuple):
             schema = pa.schema([committed.field(name) for name in keep])
             batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
             columns |= dict(zip(keep, batch.columns, strict=True))
-        return copied_rows(noted.scanned, notes, columns, known, order)
+        return copied_rows(noted.scanned, notes, codes, layouts, groups, order, columns)
 
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""
@@ -192,8 +188,7 @@ def _batch_by_table(
     types = _COPIED | {name: batch.schema.field(name).type for name in keep}
     own = BatchSelection(batch, chosen[order])
     copied = selection_of(own, rows.kinds[order], tables, np.repeat(np.arange(len(tables)), counts), types)
-    for table, end, count in zip(tables, accumulate(counts), counts, strict=True):
-        yield table, copied.copied(end - count, end) if len(tables) > 1 else copied
+    yield from selections_of_tables(copied)
 
 
 def newly_committed(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> Iterator[CommittedRows]:

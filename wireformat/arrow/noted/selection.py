@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from ...options.reading import KINDS
+from ...options.table_names import TableName
 from ..arrays import Array, read_only
-from ..codes import combined_codes, grouped
-from ..columns.layouts import Layout, Names, layouts_of
+from ..codes import combined_codes, grouped, in_groups
+from ..columns.layouts import Layout, Names
 from ..jit.compiler import compiled
-from ..jit.intrinsics import BLOCK, copy_block
+from ..jit.intrinsics import BLOCK, copy_block, prefetch
 from ..noted_texts import COPIED_AT_ONCE, NotedTexts, unused
 from ..row_changes import TABLE_KINDS
 from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
@@ -34,7 +35,7 @@ class NotedSelection:
 
     layout_codes   int64[n]: the index of each row's layout
     layouts        the different layouts
-    values         the texts of all values that were sent
+    values         the texts of all values that were sent, maybe among those of other rows
     starts         int64[2, n]: the index of the first value of each new image, and of each old one
     columns        further columns of the rows: message and record, and others that typed tables read
     """
@@ -104,31 +105,42 @@ class NotedSelection:
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
         return NotedSelection(self.layout_codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
 
-    def copied(self, begin: int, end: int) -> NotedSelection:
-        """Returns a copy of the rows from `begin` to `end`, of which there is at least one, and of their values alone.
+    def alone(self) -> NotedSelection:
+        """Returns the rows without the values of other rows, unless those are fewer than their own."""
+        return self if self.held_bytes <= 2 * self._value_bytes else _joined([self])
 
-        The values of all rows follow each other, as those of `copied_rows` do.
-        """
-        pairs, source = self.values.pairs, self.values.source
-        first = int(self.starts[0, begin])
-        last = int(self.starts[0, end]) if end < len(self) else len(pairs)
-        own = pairs[first:last].copy()
-        first_byte = int(own[0, 0]) if len(own) else 0
-        own[:, 0] -= first_byte
-        last_byte = int(pairs[last, 0]) if last < len(pairs) else len(source)
-        firsts, codes = grouped(self.layout_codes[begin:end])
-        return NotedSelection(
-            codes.copy(),  # they may be those of all rows
-            [self.layouts[code] for code in self.layout_codes[begin + firsts].tolist()],
-            _noted_texts(own, source[first_byte:last_byte].copy() if len(own) else source[:0]),
-            self.starts[:, begin:end] - first,
-            {name: pa.concat_arrays([column.slice(begin, end - begin)]) for name, column in self.columns.items()},
-        )
+    @property
+    def held_bytes(self) -> int:
+        """What all values take, also those of other rows."""
+        return len(self.values.source) + self.values.pairs.nbytes
 
     @cached_property
     def nbytes(self) -> int:
-        """See Selection."""
-        return len(self.values.source) + self.values.pairs.nbytes + 100 * len(self.layout_codes)
+        """See Selection. Values of other rows, which are kept beside those of these rows, do not count."""
+        return self._value_bytes + 100 * len(self.layout_codes)
+
+    @property
+    def _value_bytes(self) -> int:
+        first, last = self.value_range
+        first_byte, last_byte = self.byte_range
+        return last_byte - first_byte + self.values.pairs.itemsize * 2 * (last - first)
+
+    @cached_property
+    def value_range(self) -> tuple[int, int]:
+        """Where the values of these rows begin and end among those that are kept: all follow each other."""
+        if not len(self) or not len(self.values.pairs):
+            return 0, 0
+        last = self.layouts[int(self.layout_codes[-1])]
+        return int(self.starts[0, 0]), int(self.starts[1, -1]) + len(last.old or ())
+
+    @cached_property
+    def byte_range(self) -> tuple[int, int]:
+        """Where the bytes of these values begin and end."""
+        first, last = self.value_range
+        if first == last:
+            return 0, 0
+        (begin, _), (end, length) = self.values.pairs[[first, last - 1]].tolist()
+        return begin, end + max(length, 0)
 
     def _image(self, names: list[Names | None], starts: Array) -> Image:
         lists = EncodedLists(self.layout_codes, names)
@@ -138,33 +150,32 @@ class NotedSelection:
 def copied_rows(
     scanned: ScannedRows,
     rows: Array,
+    codes: Array,
+    layouts: Sequence[Layout],
+    groups: Array,
+    order: Array | None,
     columns: dict[str, pa.Array],
-    known: tuple[Array, Sequence[Layout]] | None = None,
-    order: Array | None = None,
 ) -> NotedSelection:
-    """Copies row changes out of the notes.
+    """Copies row changes out of the notes, one group after the other.
 
     rows      int64[n]: rows of the notes
-    columns   see NotedSelection, in the order of the result
-    known     layout codes and layouts of the result; None looks for them
+    codes     int64[n]: their layouts, as indices
+    groups    int64[len(layouts)]: the group of the rows of each layout
     order     int64[n]: the index in `rows` of each row of the result; None for their own order
+    columns   see NotedSelection, in the order of the result
     """
-    layout_codes, layouts = layouts_of(scanned, rows) if known is None else known
-    target_rows = np.arange(len(rows))
-    if order is not None:
-        target_rows[order] = np.arange(len(rows))
-    counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
-    _measure_values(scanned.rows, rows, scanned.cells, target_rows, counts, sizes)
-    ends, byte_ends = np.cumsum(counts).reshape(-1, 2), np.cumsum(sizes)
-    starts = ends - counts
-    count, size = (int(ends[-1, 1]), int(byte_ends[-1])) if len(rows) else (0, 0)
+    totals = np.zeros((int(groups.max(initial=0)) + 1, _PLACES), np.int64)
+    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, totals)
+    totals[:, _BYTES] += COPIED_AT_ONCE
+    _, count, size = totals.sum(axis=0).tolist()
     pairs = unused(2 * count, np.int32).reshape(-1, 2)
     target = unused(size, np.uint8)
-    first_bytes = byte_ends - sizes
-    _copy_values(
-        scanned.rows, rows, scanned.cells, scanned.source, scanned.text, target_rows, starts, first_bytes, pairs, target
-    )
-    return NotedSelection(layout_codes, layouts, _noted_texts(pairs, target), np.ascontiguousarray(starts.T), columns)
+    starts = np.empty((2, len(rows)), np.int64)
+    places = np.cumsum(totals, axis=0) - totals
+    notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text
+    _copy_values(*notes, codes, groups, places, starts, pairs, target)
+    ordered = codes if order is None else codes[order]
+    return NotedSelection(ordered, layouts, _noted_texts(pairs, target), starts, columns)
 
 
 def rows_without_values(
@@ -179,30 +190,82 @@ def rows_without_values(
 
 def position_columns(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
     """Returns the columns `message` and `record` of rows of the notes."""
-    return {name: pa.array(scanned.rows[field, rows]) for name, field in (("message", MESSAGE), ("record", RECORD))}
+    return {
+        name: pa.array(scanned.rows[field].take(rows)) for name, field in (("message", MESSAGE), ("record", RECORD))
+    }
 
 
 def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
     """Returns the rows of all parts, one part after the other."""
-    if len(parts) == 1:
-        return parts[0]
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
     code_of: dict[Layout, int] = {}
     layout_codes = [
         np.array([code_of.setdefault(layout, len(code_of)) for layout in part.layouts], np.int64)[part.layout_codes]
         for part in parts
     ]
-    values_before = [0, *accumulate(len(part.values.pairs) for part in parts)]
-    bytes_before = [0, *accumulate(len(part.values.source) for part in parts)]
-    pairs = np.concatenate([part.values.pairs for part in parts])
-    for number, begin in enumerate(bytes_before[:-1]):
-        pairs[values_before[number] : values_before[number + 1], 0] += begin
+    values = [part.value_range for part in parts]
+    texts = [part.byte_range for part in parts]
+    values_before = [0, *accumulate(last - first for first, last in values)]
+    bytes_before = [0, *accumulate(last - first for first, last in texts)]
+    pairs = unused(2 * values_before[-1], np.int32).reshape(-1, 2)
+    source = unused(bytes_before[-1], np.uint8)
+    starts = []
+    for part, (first, last), (first_byte, last_byte), value, byte in zip(
+        parts, values, texts, values_before, bytes_before, strict=False
+    ):
+        own = pairs[value : value + last - first]
+        own[:] = part.values.pairs[first:last]
+        own[:, 0] += byte - first_byte
+        source[byte : byte + last_byte - first_byte] = part.values.source[first_byte:last_byte]
+        starts.append(part.starts + (value - first))
     return NotedSelection(
         np.concatenate(layout_codes),
         list(code_of),
-        _noted_texts(pairs, np.concatenate([part.values.source for part in parts])),
-        np.concatenate([part.starts + begin for part, begin in zip(parts, values_before, strict=False)], axis=1),
+        _noted_texts(pairs, source),
+        np.concatenate(starts, axis=1),
         {name: pa.concat_arrays([part.columns[name] for part in parts]) for name in parts[0].columns},
     )
+
+
+def indices_of_tables(selection: NotedSelection) -> Iterator[tuple[TableName, Array]]:
+    """Yields the tables of a selection, each with the indices of its rows, in order."""
+    number_of: dict[TableName, int] = {}
+    numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in selection.layouts], np.int64)
+    order, bounds = in_groups(numbers[selection.layout_codes], len(number_of))
+    for table, number in number_of.items():
+        if bounds[number] < bounds[number + 1]:
+            yield table, order[bounds[number] : bounds[number + 1]]
+
+
+def selections_of_tables(selection: NotedSelection) -> Iterator[tuple[TableName, NotedSelection]]:
+    """Yields the tables of a selection whose rows are ordered by table, each with its rows.
+
+    They share their values: `NotedSelection.alone` copies those of a table.
+    """
+    own_layouts: dict[TableName, list[Layout]] = {}
+    own_codes = np.zeros(len(selection.layouts), np.int64)
+    counts = np.bincount(selection.layout_codes, minlength=len(own_codes)).tolist()
+    row_counts: dict[TableName, int] = {}
+    for code, (layout, count) in enumerate(zip(selection.layouts, counts, strict=True)):
+        if count:
+            layouts = own_layouts.setdefault(layout.table, [])
+            own_codes[code] = len(layouts)
+            layouts.append(layout)
+            row_counts[layout.table] = row_counts.get(layout.table, 0) + count
+    codes, row = own_codes[selection.layout_codes], 0
+    while row < len(codes):
+        table = selection.layouts[int(selection.layout_codes[row])].table
+        count = row_counts[table]
+        rows = slice(row, row + count)
+        columns = {name: column.slice(row, count) for name, column in selection.columns.items()}
+        yield (
+            table,
+            NotedSelection(codes[rows], own_layouts[table], selection.values, selection.starts[:, rows], columns),
+        )
+        row += count
 
 
 def selection_of(
@@ -269,26 +332,36 @@ def _noted_texts(pairs: Array, source: Array) -> NotedTexts:
     return NotedTexts(pairs, read_only(source), np.zeros(BLOCK, np.uint8))
 
 
+_PLACES = 3
+_ROWS, _VALUES, _BYTES = range(_PLACES)
+"""What is counted of the rows of a group."""
+
+
 @compiled
-def _measure_values(rows: Array, chosen: Array, cells: Array, target_rows: Array, counts: Array, sizes: Array) -> None:
-    """Fills how many values the images of the rows chosen[n] have, counts[n, 2], and the bytes of each row, sizes[n].
+def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, totals: Array) -> None:
+    """Adds the rows chosen[n], their values and the bytes of these to the totals[k, _PLACES] of their groups.
 
-    target_rows   int64[n]: which row of the result each of the rows chosen[n] is
-
-    COPIED_AT_ONCE bytes follow the values of a row.
+    codes, groups   see `copied_rows`
     """
     for index in range(len(chosen)):
-        row = chosen[index]
-        size = np.int64(COPIED_AT_ONCE)
+        row, group = chosen[index], groups[codes[index]]
+        count = size = np.int64(0)
         for map_index in range(NEW, OLD + 1):
-            count = np.int64(0)
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
                 length = np.int64(cells[map_index, VALUE, cell, 1])
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
-            counts[target_rows[index], map_index - NEW] = count
-        sizes[target_rows[index]] = size
+        totals[group, _ROWS] += 1
+        totals[group, _VALUES] += count
+        totals[group, _BYTES] += size
+
+
+_LINE = 64
+"""The bytes that a processor fetches at once."""
+
+_AHEAD = 2 * _LINE
+"""So many bytes after a row are fetched: the next row of its group is written there, and most rows are smaller."""
 
 
 @compiled
@@ -298,23 +371,27 @@ def _copy_values(
     cells: Array,
     source: Array,
     text: Array,
-    target_rows: Array,
+    codes: Array,
+    groups: Array,
+    places: Array,
     starts: Array,
-    first_bytes: Array,
     pairs: Array,
     target: Array,
 ) -> None:
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
-    target_rows   int64[n]: which row of the result each of the rows chosen[n] is
-    starts        int64[n, 2]: for a row of the result, the index of the first value of its images
-    first_bytes   int64[n]: and where its values begin in target
+    codes, groups   see `copied_rows`
+    places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
+                    COPIED_AT_ONCE bytes follow the last byte of each
+    starts          int64[2, n], filled: the index of the first value of each image
     """
-    # The rows are read in their order, since the notes of rows that follow each other are beside each other.
+    # The rows are read in their order, since the notes of rows that follow each other are beside each other. Those of
+    # a group are written beside each other, at many places in turn, which the processor does not foresee.
     for index in range(len(chosen)):
-        row, target_row = chosen[index], target_rows[index]
-        count, at = starts[target_row, 0], first_bytes[target_row]
+        row, group = chosen[index], groups[codes[index]]
+        target_row, count, at = places[group, _ROWS], places[group, _VALUES], places[group, _BYTES]
         for map_index in range(NEW, OLD + 1):
+            starts[map_index - NEW, target_row] = count
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
                 start = np.int64(cells[map_index, VALUE, cell, 0])
                 length = np.int64(cells[map_index, VALUE, cell, 1])
@@ -337,3 +414,9 @@ def _copy_values(
                     for step in range(length):
                         target[at + step] = source[start + step]
                 at += length if length > 0 else 0
+        places[group, _ROWS], places[group, _VALUES], places[group, _BYTES] = target_row + 1, count, at
+        for ahead in range(_LINE, _AHEAD + 1, _LINE):
+            prefetch(target, at + ahead)
+            prefetch(pairs, 2 * count + ahead // 4)
+        prefetch(starts, target_row + _LINE // 8)
+        prefetch(starts, len(chosen) + target_row + _LINE // 8)

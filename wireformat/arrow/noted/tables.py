@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
-from ..codes import grouped, in_groups
+from ..codes import grouped
 from ..columns.layouts import Layout
 from ..row_changes import TABLE_KINDS, TABLE_RELATION
 from ..scan.notes import MESSAGE, RECORD
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.versions import ColumnFacts, image_facts
 from .rows import NotedRows
-from .selection import NotedSelection, change_rows, joined_selections, rows_without_values
+from .selection import NotedSelection, change_rows, indices_of_tables, joined_selections, rows_without_values
 
 _IS_OF_TABLE = np.array([kind in TABLE_KINDS for kind in KINDS])
 
@@ -151,7 +151,7 @@ class NotedTables:
             return
         selection = joined_selections(self._waiting)
         changes = change_rows(selection)
-        self._tables.take(changes, _by_table(selection), selection.position)
+        self._tables.take(changes, indices_of_tables(selection), selection.position)
         for first in grouped(selection.layout_codes)[0].tolist():
             layout = selection.layouts[selection.layout_codes[first]]
             self._tables.settle(layout.table, layout, image_facts(changes, first))
@@ -181,14 +181,3 @@ def _new_until(layouts: Sequence[Layout], firsts: Sequence[int]) -> dict[TableNa
 def _position(numbers: Sequence[int]) -> dict[str, Any]:
     message, record = numbers
     return {"message": message, "record": record}
-
-
-def _by_table(selection: NotedSelection) -> Iterator[tuple[TableName, Array]]:
-    """Yields the tables, each with the indices of its rows, in order."""
-    number_of: dict[TableName, int] = {}
-    numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in selection.layouts], np.int64)
-    of_row = numbers[selection.layout_codes]
-    order, bounds = in_groups(of_row, len(number_of))
-    for table, number in number_of.items():
-        if bounds[number] < bounds[number + 1]:
-            yield table, order[bounds[number] : bounds[number + 1]]

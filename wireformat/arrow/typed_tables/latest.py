@@ -16,7 +16,7 @@ from ..codes import combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
 from ..take import MOST_BYTES, MOST_ROWS, take_rows
 from .current_rows import Changes, compacted, joined
-from .typed_changes import TypedChanges
+from .typed_changes import TypedChanges, is_sorted
 
 BATCH_ROWS = 1 << 13
 """Record batches are joined up to this many rows: reading a batch takes a millisecond, however small it is."""
@@ -86,8 +86,10 @@ class LatestRows:
         self._changes: TypedChanges | None = None
         self._small: list[pa.RecordBatch] = []
         self._small_rows = 0
-        self._parts: list[Changes] = []
-        """Inserts of the rows after the last compaction, then the changes that wait."""
+        self._current: list[Changes] = []
+        """Inserts of the rows after the last compaction; none before the first one."""
+        self._waiting: list[Changes] = []
+        """The changes after them."""
         self._compact_at = COMPACTED_ROWS
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -124,19 +126,21 @@ class LatestRows:
         changes.check()
         if len(changes.scopes.oids) > 1 and not self._stream_by:
             logging.getLogger("wireformat").warning(earlier_tables(changes.scopes.oids))
-        whole = joined(self._parts)
+        parts = [*self._current, *self._waiting]
+        whole = joined(parts or [changes.read(pa.RecordBatch.from_pylist([], changes.schema))])
         is_last = np.zeros(len(changes.scopes.streams), bool)
         is_last[list(changes.scopes.last.values())] = True
         rows = self._compacted(whole.where(is_last[whole.scopes]), changes)
         table = rows.rows.append_column(changes.schema.field("_unchanged"), _unsent_lists(rows, changes))
-        order = np.lexsort((rows.ordinals, rows.lsns, changes.scopes.ranks()[rows.scopes]))
-        return table if (order[1:] > order[:-1]).all() else take_rows(table, order)
+        ranks = changes.scopes.ranks()[rows.scopes]
+        if not ranks.any() and is_sorted(ranks, rows.lsns, rows.ordinals):
+            return table
+        return take_rows(table, np.lexsort((rows.ordinals, rows.lsns, ranks)))
 
     def _begun(self, schema: pa.Schema) -> TypedChanges:
         """Checks the columns: those of the first batch against the options, those of later ones against the first."""
         if self._changes is None:
             self._changes = TypedChanges(schema, self._keys, self._stream_by)
-            self._parts = [self._changes.read(pa.RecordBatch.from_pylist([], schema))]
         elif not schema.equals(self._changes.schema):
             raise OptionError("option typed: expected record batches with the same columns, got different ones")
         return self._changes
@@ -145,7 +149,7 @@ class LatestRows:
         self._small.append(batch.select(changes.columns))
         self._small_rows += batch.num_rows
         if self._small_rows >= BATCH_ROWS:
-            if sum(map(len, self._parts)) >= self._compact_at:
+            if sum(map(len, [*self._current, *self._waiting])) >= self._compact_at:
                 self._compact(changes)
             self._take_small(changes)
 
@@ -155,7 +159,7 @@ class LatestRows:
             table = pa.Table.from_batches(self._small)
             if len(self._small) > 1 and table.nbytes <= MOST_BYTES:
                 table = table.combine_chunks()
-            self._parts += [changes.read(batch) for batch in table.to_batches()]
+            self._waiting += [changes.read(batch) for batch in table.to_batches()]
         self._small, self._small_rows = [], 0
 
     def _compacted(self, made: Changes, changes: TypedChanges) -> Changes:
@@ -165,14 +169,14 @@ class LatestRows:
 
     def _compact(self, changes: TypedChanges) -> None:
         """Replaces the rows and the changes of whole transactions by the rows after these."""
-        done, waiting = self._parts[:1], []
-        for part in self._parts[1:]:
+        done, waiting = [*self._current], []
+        for part in self._waiting:
             waits = changes.is_waiting(part)
             waiting.append(part.where(waits))
             done.append(part.where(~waits))
-        rows = self._compacted(joined(done), changes)
-        self._parts = [rows, *(part for part in waiting if len(part))]
-        count = sum(map(len, self._parts))
+        self._current = [self._compacted(joined(done), changes)]
+        self._waiting = [part for part in waiting if len(part)]
+        count = sum(map(len, [*self._current, *self._waiting]))
         self._compact_at = count + max(count, COMPACTED_ROWS)
 
 

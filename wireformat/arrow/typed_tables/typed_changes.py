@@ -138,7 +138,7 @@ class TypedChanges:
         lsns, ordinals = lsns_and_ordinals(table["_sequence"])
         # a key change that was split is a delete and an insert with one position
         ordinals = ordinals * 2 + (kinds_of(table["_change_type"]) != TABLE_DELETE)
-        return None if _is_sorted(streams, lsns, ordinals) else np.lexsort((ordinals, lsns))
+        return None if is_sorted(streams, lsns, ordinals) else np.lexsort((ordinals, lsns))
 
 
 def _field(schema: pa.Schema, option: str, name: str) -> pa.Field:
@@ -322,7 +322,7 @@ class Scopes:
         return scope
 
 
-def _is_sorted(streams: Array, lsns: Array, ordinals: Array) -> bool:
+def is_sorted(streams: Array, lsns: Array, ordinals: Array) -> bool:
     """Returns whether no change precedes another one of its stream that has an earlier position."""
     order = np.argsort(streams, kind="stable") if streams.any() else np.arange(len(streams))
     before, after = order[:-1], order[1:]
