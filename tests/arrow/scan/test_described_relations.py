@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
+from wireformat.arrow.scan import message_batches
 from wireformat.arrow.scan.kernels import pgoutput_relations
 from wireformat.arrow.scan.kernels.pgoutput_relations import SLOTS
 from wireformat.arrow.scan.kernels.pgoutput_walk import (
@@ -116,6 +120,45 @@ def test_well_formed_blocks(monkeypatch: pytest.MonkeyPatch, data: st.DataObject
         messages += [[], [hand.stream_commit(xid)], [whole], [part + PARALLEL], [part], [], [], []][stop]
         messages += ROWS[::4]
     agree(messages, format="pgoutput", mode="PERMISSIVE")
+
+
+@pytest.mark.parametrize("slots", [1, 1 << 8])
+@pytest.mark.parametrize("most_per_message", [0, 1 << 10])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    messages=st.lists(st.sampled_from([*VARIANTS, *ROWS, *STREAMED, *ENDS, *BLOCKS]), max_size=40),
+    cuts=st.lists(st.integers(0, 40), max_size=4),
+)
+def test_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, slots: int, most_per_message: int, messages: list[bytes], cuts: list[int]
+) -> None:
+    monkeypatch.setattr(pgoutput_relations, "SLOTS", slots)
+    monkeypatch.setattr(pgoutput_relations, "MOST_PER_MESSAGE", most_per_message)
+    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    bounds = [0, *sorted(min(cut, len(messages)) for cut in cuts), len(messages)]
+    pieces = pa.chunked_array([messages[start:stop] for start, stop in pairwise(bounds)], pa.binary())
+    given = [*VARIANTS[::3], *messages]
+    expected = wf.arrow.changes(given, "pgoutput", mode="PERMISSIVE")
+    found = wf.Capture(pa.chunked_array([VARIANTS[::3], *pieces.chunks]), "pgoutput", mode="PERMISSIVE").changes()
+    assert found.read_all().equals(expected)
+
+
+def test_many_known_relations_are_not_looked_up_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    oids = range(70_000, 70_000 + 4 * SLOTS)
+    rows = [hand.change(b"I", hand.image(b"N", hand.text(b"x")), oid=oid) for oid in oids]
+    begin, commit = hand.OTHERS["begin"][0], hand.OTHERS["commit"][0]
+    described = [hand.relation(hand.column(b"c%d" % oid), oid=oid, table=b"t%d" % oid) for oid in oids]
+    capture = wf.Capture([begin, *described, *rows, commit], "pgoutput")
+    assert sum(map(len, capture.changes())) == len(described) + len(rows) + 2
+    sum(map(len, capture.committed()))
+    calls: list[int] = []
+    follow = pgoutput_relations.follow
+    monkeypatch.setattr(pgoutput_relations, "follow", lambda *given: (calls.append(given[3]), follow(*given))[1])
+    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    pieces = pa.chunked_array([rows[part::4] for part in range(4)], pa.binary())
+    again = wf.Capture(pieces, "pgoutput", after=capture.position)
+    assert sum(map(len, again.changes())) == len(rows)
+    assert len(calls) <= 8
 
 
 def test_the_declaration_reads_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

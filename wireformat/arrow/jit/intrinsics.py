@@ -133,14 +133,17 @@ def _word_prefetch(typing_context: Any, data: Any, at: Any) -> Any:
         pointer = builder.bitcast(cgutils.gep(builder, data, arguments[1]), byte.as_pointer())  # it may be outside
         kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [byte.as_pointer()], kind)
-        builder.call(function, [pointer, number(_TO_WRITE), number(_INTO_ALL_CACHES), number(_DATA)])
+        builder.call(function, [pointer, number(_TO_READ), number(_INTO_ALL_CACHES), number(_DATA)])
         return context.get_dummy_value()
 
     return types.none(data, types.int64), generate
 
 
-_TO_WRITE, _INTO_ALL_CACHES, _DATA = 1, 3, 1
+_TO_READ, _INTO_ALL_CACHES, _DATA = 0, 3, 1
 """Arguments of LLVM's prefetch."""
+
+LINE = 64
+"""The bytes that a processor fetches at once."""
 
 
 def _word_marks(marked: tuple[int, ...], below: int) -> Callable[..., Any]:

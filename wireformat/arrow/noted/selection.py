@@ -17,10 +17,10 @@ from ..arrays import Array, read_only
 from ..codes import combined_codes, grouped, in_groups
 from ..columns.layouts import Layout, Names
 from ..jit.compiler import compiled
-from ..jit.intrinsics import BLOCK, copy_block, prefetch
+from ..jit.intrinsics import BLOCK, LINE, copy_block, prefetch
 from ..noted_texts import COPIED_AT_ONCE, NotedTexts, unused
 from ..row_changes import TABLE_KINDS
-from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
+from ..scan.notes import BODY, ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection, sequence_text
@@ -357,10 +357,7 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, grou
         totals[group, _BYTES] += size
 
 
-_LINE = 64
-"""The bytes that a processor fetches at once."""
-
-_AHEAD = 2 * _LINE
+_AHEAD = 2 * LINE
 """So many bytes after a row are fetched: the next row of its group is written there, and most rows are smaller."""
 
 
@@ -388,6 +385,10 @@ def _copy_values(
     # The rows are read in their order, since the notes of rows that follow each other are beside each other. Those of
     # a group are written beside each other, at many places in turn, which the processor does not foresee.
     for index in range(len(chosen)):
+        if index + 8 < len(chosen):
+            body = rows[BODY, chosen[index + 8]]
+            for line in range(4):
+                prefetch(source, body + line * LINE)
         row, group = chosen[index], groups[codes[index]]
         target_row, count, at = places[group, _ROWS], places[group, _VALUES], places[group, _BYTES]
         for map_index in range(NEW, OLD + 1):
@@ -415,8 +416,8 @@ def _copy_values(
                         target[at + step] = source[start + step]
                 at += length if length > 0 else 0
         places[group, _ROWS], places[group, _VALUES], places[group, _BYTES] = target_row + 1, count, at
-        for ahead in range(_LINE, _AHEAD + 1, _LINE):
+        for ahead in range(LINE, _AHEAD + 1, LINE):
             prefetch(target, at + ahead)
             prefetch(pairs, 2 * count + ahead // 4)
-        prefetch(starts, target_row + _LINE // 8)
-        prefetch(starts, len(chosen) + target_row + _LINE // 8)
+        prefetch(starts, target_row + LINE // 8)
+        prefetch(starts, len(chosen) + target_row + LINE // 8)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..arrays import Array, Int
 from ..jit.compiler import CHECKED, compiled, inner, outside_mark
+from ..jit.intrinsics import LINE, prefetch
 from .notes import (
     DECLINED,
     DECLINED_REST,
@@ -40,6 +41,7 @@ from .notes import (
     LEARNED_FULL,
     LSN,
     NEEDS,
+    NEW,
     NEXT_BYTE,
     NEXT_MESSAGE,
     NEXT_RECORD,
@@ -58,6 +60,7 @@ from .notes import (
     TEXT_SLACK,
     TEXT_USED,
     TIME_TEXT,
+    VALUE,
     WANTS_ROOM,
     ScanArrays,
 )
@@ -86,6 +89,30 @@ def _note_stepped(rows: Array, row: Int, cursor: Array) -> None:
     rows[STEPPED, row] = cursor[STEPPED_ROWS]
     rows[STEPPED_MESSAGE, row] = cursor[FIRST_STEPPED]
     rows[STEPPED_RECORD, row] = cursor[FIRST_STEPPED_RECORD]
+
+
+@inner
+def _fetch_ahead(buffer: Array, end: Int, rows: Array, row: Int, cells: Array) -> None:
+    """Fetches what is read and written soon, at more places than a processor foresees.
+
+    end   of the record that is read next
+    """
+    for line in range(_RECORD_LINES):
+        prefetch(buffer, end + _BYTES_AHEAD + line * LINE)
+    if row % _ROWS_OF_LINE == 0:
+        for field in range(rows.shape[0]):
+            prefetch(rows, field * rows.shape[1] + row + 2 * _ROWS_OF_LINE)
+    if row > 0:
+        cell = VALUE * cells.shape[2] + rows[ENDS + NEW, row - 1]
+        for line in range(2, 4):
+            prefetch(cells, 2 * (cell + line * _CELLS_OF_LINE))
+
+
+_BYTES_AHEAD, _RECORD_LINES = 1280, 4
+"""Some records ahead, and the lines that a record takes."""
+
+_ROWS_OF_LINE, _CELLS_OF_LINE = LINE // 8, LINE // 8
+"""How many rows of a field, and how many pairs of cells, are fetched at once."""
 
 
 def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Scan) -> Scan:
@@ -135,6 +162,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 at = start
             framing_at, framing_record = at, record
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
+            _fetch_ahead(buffer, end, rows, row, cells)
             size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
             # A record may need two rows: its own, and one for broken framing after it.

@@ -146,6 +146,14 @@ class Relations:
         return self._known_of(relation_id).by_number.get(relation_id)
 
     @property
+    def outside(self) -> Mapping[int, DescribedAs | None]:
+        """The relations that are known outside of streamed transactions by their numbers, as they were described.
+
+        None for a lost one.
+        """
+        return self._newest.by_number
+
+    @property
     def newest(self) -> tuple[Relation, ...]:
         """The relations that are known outside of streamed transactions."""
         return tuple(relation for relation in self._newest.events().values() if relation is not None)

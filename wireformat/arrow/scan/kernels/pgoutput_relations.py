@@ -55,6 +55,7 @@ from .pgoutput_walk import (
     USED,
     follow,
     home_slot,
+    keep_all,
 )
 
 _ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in RECORDS}
@@ -80,6 +81,9 @@ def _with_found(found: Array, entry: int, index: int) -> Array:
     """What was found, with this for the first message."""
     return np.concatenate([np.array([[entry, index, -1, -1]]), found[1:]])
 
+
+MOST_PER_MESSAGE = 16
+"""Relations that are kept for each message at the beginning of a walk, whether it needs them or not."""
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
@@ -192,11 +196,7 @@ class _Walk:
             begin = message
             state[USED], state[RELATIONS], state[ROOM] = known.used, len(known.table.relations), 0
             first_described = int(state[DESCRIBED])
-            slots = len(known.slots)
-            if self._cache.shape[1] < slots:  # there are many relations
-                larger, filled = np.zeros((2, slots, 2), np.int64), self._cache[0, self._cache[0, :, KEY] != 0]
-                larger[0, filled[:, KEY] & slots - 1] = filled
-                self._cache, state[UNSURE] = larger, 1
+            self._grow_cache()
             message = follow(
                 message_batch.buffer,
                 message_batch.starts,
@@ -248,6 +248,9 @@ class _Walk:
             if message == count:
                 return codes[: state[CODES]], listed
             if self._roles[record[0]] == ASKS:
+                if not self._has_known:
+                    self._keep_known(count - message)
+                    continue
                 at = 1 + 4 * in_block + (TRUNCATE_HEAD + 4 * state[TABLES] if record[0] == TRUNCATE_TAG else 0)
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
                 found = _with_found(found, entry, -1)
@@ -262,6 +265,28 @@ class _Walk:
             blocks[:, state[BLOCKS]] = message - 1, state[OPEN_BLOCK]
             state[BLOCKS] += 1
 
+    def _grow_cache(self) -> None:
+        """Makes the cache as large as there are slots, where there are many relations."""
+        slots = len(self._known.slots)
+        if self._cache.shape[1] < slots:
+            larger, filled = np.zeros((2, slots, 2), np.int64), self._cache[0, self._cache[0, :, KEY] != 0]
+            larger[0, filled[:, KEY] & slots - 1] = filled
+            self._cache, self._state[UNSURE] = larger, 1
+
+    def _keep_known(self, messages: int) -> None:
+        """Keeps all relations that are known outside of blocks, unless few of them are needed for so many messages.
+
+        To find one at a time would take as long as to keep a hundred.
+        """
+        self._has_known = True
+        outside = self._relations.outside
+        if len(outside) > MOST_PER_MESSAGE * messages:
+            return
+        entries = np.array([*map(self._known.table.entry, outside.values())], np.int64)
+        self._known.make_room(0)
+        self._grow_cache()
+        keep_all(self._cache, self._state, np.array([*outside], np.int64), entries)
+
     def _take_blocks(self) -> None:
         """Begins anew with what the reader knows of relations and blocks."""
         relations, state = self._relations, self._state
@@ -272,6 +297,7 @@ class _Walk:
         state[GENERATION : GENERATION + 2] += 1
         state[OPEN_BLOCK] = OUTSIDE if relations.block is None else relations.block
         state[OWN], state[UNSURE] = len(own), 1
+        self._has_known = False
 
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.

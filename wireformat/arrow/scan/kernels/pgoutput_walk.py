@@ -134,6 +134,13 @@ def _keep(cache: Array, state: Array, in_block: Int, number: Int, entry: Int) ->
     cache[in_block, slot, KEY], cache[in_block, slot, ENTRY] = state[GENERATION + in_block] << 32 | number, entry
 
 
+@compiled
+def keep_all(cache: Array, state: Array, numbers: Array, entries: Array) -> None:
+    """Adds relations that are known outside of blocks, by their numbers, int64[n], and entries, int64[n]."""
+    for item in range(len(numbers)):
+        _keep(cache, state, 0, numbers[item], entries[item])
+
+
 @inner
 def _enter_block(xid: Int, cache: Array, own: Array, state: Array) -> None:
     """Opens a block: what was described in others of its transaction is meant again."""
