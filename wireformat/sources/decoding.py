@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from ..arrow.columns.known_layouts import KnownLayouts
 from ..arrow.columns.rows_from_events import build
 from ..arrow.engine.choice import make_engine
 from ..arrow.engine.scan_engine import ScanEngine
@@ -52,6 +53,7 @@ class SourceDecoder:
         self.is_read = False
         self._heads: list[bytes] = []
         self.messages = 0 if before.held_rows is None else len(before.held_rows)
+        self._layouts = KnownLayouts()
 
     @property
     def dropped(self) -> int:
@@ -90,7 +92,7 @@ class SourceDecoder:
             return
         with self._next(given) as first:
             for scanned in engine.scanned(given.messages, first):
-                for rows in noted_rows(scanned, schema, self._options.heartbeat_factor):
+                for rows in noted_rows(scanned, schema, self._options.heartbeat_factor, self._layouts):
                     yield rows
                     seen = ReadSummary()
                     seen = seen.and_of(rows) if isinstance(rows, pa.RecordBatch) else seen.and_of_source(rows)

@@ -12,7 +12,6 @@ from ..arrays import Array, Int
 from ..codes import HASH_BITS
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
-from ..noted_texts import NotedTexts
 from ..scan.notes import (
     COMPLETE,
     DETAIL,
@@ -21,10 +20,8 @@ from ..scan.notes import (
     HAS_UNCHANGED,
     IMAGE_BITS,
     KIND,
-    MAPS,
     NAME,
     NEW,
-    OLD,
     PRESENT,
     RELATION,
     TABLE_NAME,
@@ -35,7 +32,6 @@ from ..scan.notes import (
     VALUE,
     ScannedRows,
 )
-from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 
 Names = tuple[str, ...]
 
@@ -64,8 +60,8 @@ class Layout(NamedTuple):
         cls,
         kind: int,
         table: tuple[str, str],
-        new: _Image | None,
-        old: _Image | None,
+        new: LayoutImage | None,
+        old: LayoutImage | None,
         detail: tuple[tuple[str, str], ...],
     ) -> Layout:
         """Returns the layout of rows with these images."""
@@ -81,7 +77,7 @@ class Layout(NamedTuple):
         )
 
 
-class _Image(NamedTuple):
+class LayoutImage(NamedTuple):
     """The names and types of the columns of an image that were sent, and the names of the others."""
 
     names: Names
@@ -89,7 +85,7 @@ class _Image(NamedTuple):
     unsent: Names
 
     @classmethod
-    def of(cls, names: Sequence[str], types: Sequence[str], unsent: Sequence[int]) -> _Image:
+    def of(cls, names: Sequence[str], types: Sequence[str], unsent: Sequence[int]) -> LayoutImage:
         """Returns the image with these columns, of which some were not sent."""
         if not unsent:
             return cls(tuple(names), tuple(types), ())
@@ -100,20 +96,6 @@ class _Image(NamedTuple):
             tuple(types[index] for index in sent),
             tuple(names[index] for index in unsent),
         )
-
-
-def layouts_of(scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
-    """Returns the index of the layout of each row, int64[n], and the layouts, which all differ.
-
-    rows   int64[n]: rows of the notes, row changes
-    """
-    codes, samples = numbered_layouts(scanned, rows)
-    found = _layouts(scanned, samples)
-    index_of: dict[Layout, int] = {}
-    indices = [index_of.setdefault(layout, len(index_of)) for layout in found]
-    if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
-        return np.array(indices, np.int64)[codes], [*index_of]
-    return codes, found
 
 
 def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:
@@ -127,49 +109,6 @@ def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:
     arrays = (scanned.rows, rows, scanned.cells, scanned.source, scanned.text)
     found = _number_layouts(*arrays, codes, samples, slots, of_relations)
     return codes, samples[:found]
-
-
-def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:
-    """Returns the layouts of these rows of the notes, int64[n]. Their texts are read together, which is faster."""
-    ends = scanned.rows[ENDS : ENDS + len(MAPS)]
-    stops = ends[:, samples].T.tolist()
-    starts = np.where(samples > 0, ends[:, samples - 1], 0).T.tolist()
-    notes = scanned.rows[:ENDS, samples].T.tolist()
-    names = scanned.rows[TABLE_SCHEMA : TABLE_NAME + 2, samples].T.reshape(-1, 2)
-    pairs = [names.astype(np.int32)]
-    for fields, begins, ends_of_row in zip(notes, starts, stops, strict=True):
-        for map_index in (NEW, OLD, DETAIL):
-            cells = scanned.cells[map_index, :, begins[map_index] : ends_of_row[map_index]]
-            if map_index == DETAIL:
-                pairs += [cells[NAME], cells[VALUE]]
-            elif fields[PRESENT] >> (COMPLETE + map_index) & 1:
-                first = fields[RELATION] + CELLS
-                entries = scanned.dictionary[first : first + CELL_ENTRIES * cells.shape[1]]
-                pairs += [entries[CELL_NAME::CELL_ENTRIES], entries[CELL_TYPE::CELL_ENTRIES]]
-            else:
-                pairs += [cells[NAME], cells[TYPE]]
-    texts = [
-        text or "" for text in NotedTexts(np.concatenate(pairs), scanned.source, scanned.text).strings().to_pylist()
-    ]
-    tables, done = zip(texts[: 2 * len(notes) : 2], texts[1 : 2 * len(notes) : 2], strict=True), 2 * len(notes)
-    found = []
-    for table, fields, begins, ends_of_row in zip(tables, notes, starts, stops, strict=True):
-        images: list[_Image | None] = []
-        for map_index in (NEW, OLD):
-            begin, end = begins[map_index], ends_of_row[map_index]
-            count = end - begin
-            unsent = ()
-            if fields[PRESENT] >> HAS_UNCHANGED & 1:
-                unsent = np.flatnonzero(scanned.cells[map_index, VALUE, begin:end, 1] == UNCHANGED_LENGTH).tolist()
-            image = _Image.of(texts[done : done + count], texts[done + count : done + 2 * count], unsent)
-            images.append(image if fields[PRESENT] >> (GIVEN + map_index) & 1 else None)
-            done += 2 * count
-        count = ends_of_row[DETAIL] - begins[DETAIL]
-        detail = tuple(zip(texts[done : done + count], texts[done + count : done + 2 * count], strict=True))
-        done += 2 * count
-        layout = Layout.of(fields[KIND], table, images[NEW], images[OLD], detail)
-        found.append(layout._replace(types=None) if fields[PRESENT] >> UNTYPED & 1 else layout)
-    return found
 
 
 _LAST_BYTES = 4

@@ -14,7 +14,7 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import in_groups
-from ..columns.layouts import Layout, are_of_table, layouts_of
+from ..columns.layouts import Layout, are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
@@ -62,7 +62,7 @@ class NotedChanges(NamedTuple):
         if not len(chosen):
             return None
         own = self._chosen(chosen)
-        codes, layouts = layouts_of(own.noted.scanned, own.noted.notes_of(own.settled.rows))
+        codes, layouts = self.noted.known.of(own.noted.scanned, own.noted.notes_of(own.settled.rows))
         return own._copied(keep, codes, layouts, np.zeros(len(layouts), np.int64))
 
     def _chosen(self, chosen: Array) -> NotedChanges:

@@ -14,7 +14,8 @@ from ...options.reading import KINDS
 from ..arrays import Array
 from ..columns.chosen_notes import chosen_notes
 from ..columns.gather import record_batch
-from ..columns.layouts import Layout, layouts_of
+from ..columns.known_layouts import KnownLayouts
+from ..columns.layouts import Layout
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
 from ..row_changes import IS_ROW_CHANGE
@@ -53,11 +54,14 @@ _BYTES_PER_BYTE = 4
 """A byte of a message is about this many bytes of the row-change table."""
 
 
-def noted_rows(scanned: ScannedRows, schema: pa.Schema, factor: int) -> Iterator[NotedRows | pa.RecordBatch]:
+def noted_rows(
+    scanned: ScannedRows, schema: pa.Schema, factor: int, known: KnownLayouts
+) -> Iterator[NotedRows | pa.RecordBatch]:
     """Yields the rows of a scan, in several parts if they have much text.
 
     schema   the schema of the row-change table
     factor   microseconds in a heartbeat's unit, 0 to guess
+    known    the layouts that were read before
 
     The events of a single row that has too many for one record batch are yielded as record batches.
     """
@@ -67,7 +71,7 @@ def noted_rows(scanned: ScannedRows, schema: pa.Schema, factor: int) -> Iterator
             raise TooMuchText
         built = _built(part, schema, factor)
         if len(built) < 2:
-            return [NotedRows(part, schema, built[0] if built else None)]
+            return [NotedRows(part, schema, built[0] if built else None, known)]
         if part.row_count > 1:
             raise TooMuchText
         return [*built]
@@ -89,11 +93,15 @@ class NotedRows:
     scanned   the notes
     schema    of the rows with all columns
     built     the rows of the events; None if there are no events
+    known     the layouts that were read before
     origins   int64[n]: for each row, its row in the notes, or ~ its row in `built`; None if it is that of the notes
     """
 
-    def __init__(self, scanned: ScannedRows, schema: pa.Schema, built: pa.RecordBatch | None) -> None:
+    def __init__(
+        self, scanned: ScannedRows, schema: pa.Schema, built: pa.RecordBatch | None, known: KnownLayouts
+    ) -> None:
         self.scanned = scanned
+        self.known = known
         self.schema = schema
         self.built = built
         self.origins = None if built is None else scanned.origins()
@@ -172,7 +180,7 @@ class NotedRows:
         rows = np.arange(len(self.kind_codes))
         notes = self.notes_of(rows[self.are_noted_changes(rows)])
         codes = np.zeros(self.scanned.row_count, np.int64)
-        codes[notes], layouts = layouts_of(self.scanned, notes)
+        codes[notes], layouts = self.known.of(self.scanned, notes)
         return codes, layouts
 
     def batch_of(self, rows: Array) -> pa.RecordBatch:

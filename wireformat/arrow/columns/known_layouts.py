@@ -1,0 +1,153 @@
+"""The layouts of row changes, read from the notes: those that were read before are found by their bytes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ..arrays import Array
+from ..jit.compiler import compiled
+from ..noted_texts import NotedTexts, unused
+from ..scan.notes import (
+    COMPLETE,
+    DETAIL,
+    ENDS,
+    GIVEN,
+    HAS_UNCHANGED,
+    KIND,
+    MAPS,
+    NAME,
+    NEW,
+    OLD,
+    PAIR,
+    PRESENT,
+    RELATION,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TYPE,
+    UNCHANGED_LENGTH,
+    UNTYPED,
+    VALUE,
+    ScannedRows,
+)
+from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
+from .layouts import Layout, LayoutImage, numbered_layouts
+
+MOST_BYTES = 1 << 24
+"""Of the notes of layouts that are kept."""
+
+_OF_LAYOUT = 1 << GIVEN + NEW | 1 << GIVEN + OLD | 1 << HAS_UNCHANGED | 1 << UNTYPED
+"""The bits of PRESENT that rows of a layout have in common."""
+
+_TABLE_TEXTS = 2
+"""The schema and the name of the table."""
+
+
+class KnownLayouts:
+    """Layouts that were read before: to make those of thousands of tables anew would take longer than to read rows."""
+
+    def __init__(self) -> None:
+        self._of_notes: dict[bytes, Layout] = {}
+        self._same: dict[Layout, Layout] = {}
+        self._size = 0
+
+    def of(self, scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
+        """Returns the index of the layout of each row, int64[n], and the layouts, which all differ.
+
+        rows   int64[n]: rows of the notes, row changes
+        """
+        codes, samples = numbered_layouts(scanned, rows)
+        found = self._read(scanned, samples)
+        index_of: dict[int, int] = {}
+        indices = [index_of.setdefault(id(layout), len(index_of)) for layout in found]
+        if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
+            return np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
+        return codes, found
+
+    def _read(self, scanned: ScannedRows, samples: Array) -> list[Layout]:
+        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object."""
+        ends = scanned.rows[ENDS : ENDS + len(MAPS)]
+        counts = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
+        bounds = np.cumsum(np.append(0, _TABLE_TEXTS + 2 * counts.sum(axis=0)))
+        pairs = unused(PAIR * int(bounds[-1]), np.int32).reshape(-1, PAIR)
+        is_unsent = np.zeros(len(pairs), bool)
+        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, pairs, is_unsent)
+        texts = NotedTexts(pairs, scanned.source, scanned.text).strings()
+        _, offsets, data = texts.buffers()
+        heads = np.stack([scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, *counts], axis=1)
+        lengths, names = np.ascontiguousarray(pairs[:, 1]), memoryview(data or b"")
+        starts = np.frombuffer(offsets, np.int32)[bounds].tolist()
+        found = []
+        for index, (begin, end) in enumerate(pairwise(bounds.tolist())):
+            notes = heads[index], lengths[begin:end], is_unsent[begin:end], names[starts[index] : starts[index + 1]]
+            key = b"".join([part.tobytes() for part in notes])
+            layout = self._of_notes.get(key)
+            if layout is None:
+                layout = _layout(heads[index].tolist(), texts[begin:end].to_pylist(), is_unsent[begin:end])
+                layout = self._of_notes[key] = self._same.setdefault(layout, layout)
+                self._size += len(key)
+            found.append(layout)
+        if self._size > MOST_BYTES:
+            self._of_notes, self._same, self._size = {}, {}, 0
+        return found
+
+
+def _layout(head: list[int], texts: list[str | None], is_unsent: Array) -> Layout:
+    """Returns the layout of a row.
+
+    head        KIND, the bits _OF_LAYOUT of PRESENT, and the number of cells of each map
+    texts       as `_note_texts` notes them
+    is_unsent   bool[n]
+    """
+    kind, present, *counts = head
+    names = [text or "" for text in texts]
+    done, images = _TABLE_TEXTS, []
+    for map_index in (NEW, OLD):
+        middle, end = done + counts[map_index], done + 2 * counts[map_index]
+        unsent = np.flatnonzero(is_unsent[done:middle]).tolist()
+        image = LayoutImage.of(names[done:middle], names[middle:end], unsent)
+        images.append(image if present >> (GIVEN + map_index) & 1 else None)
+        done = end
+    middle = done + counts[DETAIL]
+    detail = tuple(zip(names[done:middle], names[middle:], strict=True))
+    layout = Layout.of(kind, (names[0], names[1]), images[NEW], images[OLD], detail)
+    return layout._replace(types=None) if present >> UNTYPED & 1 else layout
+
+
+@compiled
+def _note_texts(rows: Array, cells: Array, dictionary: Array, samples: Array, pairs: Array, is_unsent: Array) -> None:
+    """Fills the pairs of the texts of some rows: schema and table; names and types of both images; keys and values of
+    the details.
+
+    samples     int64[m]: the rows
+    pairs       int32[n, 2], filled
+    is_unsent   bool[n], zeros: filled for names of columns that were not sent
+    """
+    done = np.int64(0)
+    for index in range(len(samples)):
+        row = samples[index]
+        present = rows[PRESENT, row]
+        for field in (TABLE_SCHEMA, TABLE_NAME):
+            pairs[done, 0], pairs[done, 1] = rows[field, row], rows[field + 1, row]
+            done += 1
+        for map_index in range(NEW, DETAIL + 1):
+            begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
+            count = rows[ENDS + map_index, row] - begin
+            is_complete = map_index != DETAIL and present >> (COMPLETE + map_index) & 1
+            is_typed = map_index == DETAIL or present >> UNTYPED & 1 == 0
+            second = VALUE if map_index == DETAIL else TYPE
+            column = rows[RELATION, row] + CELLS
+            for step in range(count):
+                cell = begin + step
+                for part in range(PAIR):
+                    if is_complete:
+                        pairs[done + step, part] = dictionary[column + CELL_NAME, part]
+                        pairs[done + count + step, part] = dictionary[column + CELL_TYPE, part]
+                    else:
+                        pairs[done + step, part] = cells[map_index, NAME, cell, part]
+                        pairs[done + count + step, part] = cells[map_index, second, cell, part] if is_typed else 0
+                column += CELL_ENTRIES
+                if map_index != DETAIL and present >> HAS_UNCHANGED & 1:
+                    is_unsent[done + step] = cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH
+            done += 2 * count
