@@ -1,6 +1,6 @@
 """Corners: row changes with what is rare or hard to read, each against an easy case.
 
-One core, `wf.arrow.changes` with all columns. A corner is one row of CORNERS.
+One core, `wf.arrow.changes` with all columns, or `wf.Capture.changes`. A corner is one row of CORNERS.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def measure(
 
 
 def _decoded(corner: Corner, messages: Any) -> pa.Table:
+    if corner.captures:
+        return wf.Capture(messages, corner.format, threads=1, **corner.options).changes().read_all()
     return wf.arrow.changes(messages, corner.format, threads=1, **corner.options)
 
 

@@ -16,8 +16,10 @@ class Corner(NamedTuple):
     easy: str | None
     """The name of its easy case; None: it is one."""
     options: Mapping[str, Any] = {}
-    """Of wf.arrow.changes."""
+    """Of wf.arrow.changes, or wf.Capture."""
     per_row: bool = False
     """Rows are tiny: the times for a row are compared, not those for a byte."""
+    captures: bool = False
+    """Whether wf.Capture reads them, and not wf.arrow.changes."""
     most: float = 3
     """How many times slower it may be."""

@@ -195,6 +195,17 @@ def described(tables: int, every: int) -> Callable[[int], pa.Array]:
     return postgres(change, tables=1 if every else tables)
 
 
+def halves(make: Callable[[int], pa.Array]) -> Callable[[int], pa.ChunkedArray]:
+    """Returns what makes the same messages in two pieces."""
+
+    def made(rows: int) -> pa.ChunkedArray:
+        messages = make(rows)
+        middle = len(messages) // 2
+        return pa.chunked_array([messages[:middle], messages[middle:]])
+
+    return made
+
+
 def logical_message(row: int, content: str | bytes | None = None) -> wf.Message:
     """A message of an outbox."""
     text = f'{{"order": {row}, "status": "shipped to the customer", "note": "some more text about it"}}'
@@ -401,6 +412,7 @@ RECORDS: tuple[Corner, ...] = (
     Corner(f"{PGOUTPUT}: RELATION before each row, 600 tables", PGOUTPUT, described(600, 1), P),
     Corner(f"{PGOUTPUT}: RELATION before ten rows, 600 tables", PGOUTPUT, described(600, 10), P),
     Corner(f"{PGOUTPUT}: 5,000 tables, each described once", PGOUTPUT, described(5000, 0), P),
+    Corner(f"{PGOUTPUT}: 2,000 tables in two pieces", PGOUTPUT, halves(described(2000, 0)), P, captures=True),
     Corner(f"{PGOUTPUT}: ORIGIN before each row", PGOUTPUT, postgres(with_origin), P),
     Corner(f"{PGOUTPUT}: TYPE before each row", PGOUTPUT, postgres(with_type), P),
     Corner(f"{PGOUTPUT}: TRUNCATE alone", PGOUTPUT, postgres(truncated), P, per_row=True),
