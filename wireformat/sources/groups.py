@@ -46,6 +46,7 @@ def groups_of_tables(
                     make_list()
                 if is_listed():
                     yield from groups.full()
+        groups.let_go()
     make_list()
     yield from groups.rest()
 
@@ -63,10 +64,15 @@ class Groups:
         self._counts: dict[TableName, int] = {}
         self._full: deque[tuple[TableName, Parts, int]] = deque()
         self._size = 0
+        self._shared: list[tuple[TableName, Parts, int]] = []
+        """Parts that may keep values of other rows: their table, and where they are held."""
+        self._has_gone = False
 
     def take(self, table: TableName, rows: pa.RecordBatch | NotedSelection) -> None:
         """Takes the next rows of a table."""
-        self._held.setdefault(table, []).append(rows)
+        parts = self._held.setdefault(table, [])
+        self._shared.append((table, parts, len(parts)))
+        parts.append(rows)
         self._sizes[table] = self._sizes.get(table, 0) + rows.nbytes
         self._counts[table] = self._counts.get(table, 0) + len(rows)
         self._size += rows.nbytes
@@ -79,20 +85,24 @@ class Groups:
         return self._size > self._memory_bytes
 
     def full(self) -> Iterator[tuple[TableName, Parts]]:
-        """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others.
-
-        What waits then keeps no values of rows that have gone.
-        """
-        has_gone = bool(self._full) or self.are_too_large
+        """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others."""
         while self._full or self.are_too_large:
             if not self._full:
                 self._fill(max(self._sizes, key=self._sizes.__getitem__))
             table, parts, size = self._full.popleft()
             self._size -= size
+            self._has_gone = True
             yield table, parts
-        if has_gone:
-            for parts in self._held.values():
-                parts[:] = [rows.alone() if isinstance(rows, NotedSelection) else rows for rows in parts]
+
+    def let_go(self) -> None:
+        """Lets go what waiting rows keep of others that have gone. Call it after all tables of some rows."""
+        if not self._has_gone:
+            return
+        for table, parts, index in self._shared:
+            rows = parts[index]
+            if self._held.get(table) is parts and isinstance(rows, NotedSelection):
+                parts[index] = rows.alone()
+        self._shared, self._has_gone = [], False
 
     def rest(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields all groups."""

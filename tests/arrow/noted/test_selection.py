@@ -59,11 +59,10 @@ def test_the_rows_of_a_table_alone() -> None:
     of_tables = [*rows_by_table(batch, ())]
     selections = {table: rows for table, rows in of_tables if isinstance(rows, NotedSelection)}
     assert len(selections) > 1
-    shared = {id(rows.values.source) for rows in selections.values()}
-    assert len(shared) == 1
+    assert len({id(rows.values.source) for rows in selections.values()}) == 1
     for (_, table), rows in selections.items():
         alone = rows.alone()
-        assert alone.held_bytes <= alone.nbytes == rows.nbytes
+        assert alone.nbytes == rows.nbytes
         assert alone.alone() is alone
         assert alone.layouts == rows.layouts
         assert {layout.table for layout in rows.layouts} == {("public", table)}

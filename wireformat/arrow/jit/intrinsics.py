@@ -1,4 +1,4 @@
-"""Functions that read, write and fetch big-endian numbers, multiply them, compare bytes and copy short texts by words.
+"""Functions that read and write big-endian numbers, multiply them, compare, copy and fetch bytes, by machine words.
 
 The plain functions define the behaviour. They are used where numba does not compile, or checks bounds. Elsewhere, one
 or two machine instructions replace each, since numba would compile the plain ones to a load and a check per byte.
@@ -22,6 +22,9 @@ from .compiler import CHECKED, inner
 
 BLOCK = 16
 """How many bytes `copy_block` copies, `same_block` compares, `special_marks` and `line_marks` look at."""
+
+LINE = 64
+"""The bytes that a processor fetches at once; `prefetch` is a hint that it will need some soon."""
 
 
 def _plain_read(size: int) -> Callable[..., Any]:
@@ -125,6 +128,10 @@ def _word_copy_block(typing_context: Any, target: Any, to: Any, source: Any, at:
     return types.none(target, types.int64, source, types.int64), generate
 
 
+_TO_READ, _INTO_ALL_CACHES, _DATA = 0, 3, 1
+"""Arguments of LLVM's prefetch."""
+
+
 @intrinsic
 def _word_prefetch(typing_context: Any, data: Any, at: Any) -> Any:
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
@@ -137,13 +144,6 @@ def _word_prefetch(typing_context: Any, data: Any, at: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(data, types.int64), generate
-
-
-_TO_READ, _INTO_ALL_CACHES, _DATA = 0, 3, 1
-"""Arguments of LLVM's prefetch."""
-
-LINE = 64
-"""The bytes that a processor fetches at once."""
 
 
 def _word_marks(marked: tuple[int, ...], below: int) -> Callable[..., Any]:

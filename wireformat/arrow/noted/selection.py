@@ -1,4 +1,4 @@
-"""Rows of one table, copied out of the notes of scans: their layouts, and the texts of their values."""
+"""Row changes, copied out of the notes of scans: their layouts, and the texts of their values."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection, sequence_text
 
+_ROW_BYTES = 100
+"""About what a row takes beside its values."""
+
 _TABLE_KINDS = np.array([TABLE_KINDS.index(kind) if kind in TABLE_KINDS else -1 for kind in KINDS])
 """The code of each kind in typed tables."""
 
@@ -35,9 +38,10 @@ class NotedSelection:
 
     layout_codes   int64[n]: the index of each row's layout
     layouts        the different layouts
-    values         the texts of all values that were sent, maybe among those of other rows
+    values         the texts of all values that were sent, row by row, maybe among those of other rows
     starts         int64[2, n]: the index of the first value of each new image, and of each old one
     columns        further columns of the rows: message and record, and others that typed tables read
+    shared_rows    the number of rows of which the arrays keep something: the rows are a range of those
     """
 
     layout_codes: Array
@@ -45,6 +49,7 @@ class NotedSelection:
     values: NotedTexts
     starts: Array
     columns: dict[str, pa.Array]
+    shared_rows: int
 
     def __len__(self) -> int:
         """See Selection."""
@@ -103,40 +108,34 @@ class NotedSelection:
     def chosen(self, indices: Array) -> NotedSelection:
         """See Selection."""
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
-        return NotedSelection(self.layout_codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
+        codes = self.layout_codes[indices]
+        return NotedSelection(codes, self.layouts, self.values, self.starts[:, indices], columns, len(indices))
 
     def alone(self) -> NotedSelection:
-        """Returns the rows without the values of other rows, unless those are fewer than their own."""
-        return self if self.held_bytes <= 2 * self._value_bytes else _joined([self])
-
-    @property
-    def held_bytes(self) -> int:
-        """What all values take, also those of other rows."""
-        return len(self.values.source) + self.values.pairs.nbytes
+        """Returns the rows without what is kept of others, unless that is less than their own."""
+        values = len(self.values.source) + self.values.pairs.nbytes
+        return self if values + _ROW_BYTES * self.shared_rows <= 2 * self.nbytes else _joined([self])
 
     @cached_property
     def nbytes(self) -> int:
-        """See Selection. Values of other rows, which are kept beside those of these rows, do not count."""
-        return self._value_bytes + 100 * len(self.layout_codes)
-
-    @property
-    def _value_bytes(self) -> int:
-        first, last = self.value_range
-        first_byte, last_byte = self.byte_range
-        return last_byte - first_byte + self.values.pairs.itemsize * 2 * (last - first)
+        """See Selection. Of what is kept of other rows, only what lies between these rows counts."""
+        first, last = self._value_range
+        first_byte, last_byte = self._byte_range
+        values = last_byte - first_byte + self.values.pairs.itemsize * 2 * (last - first)
+        return values + _ROW_BYTES * len(self.layout_codes)
 
     @cached_property
-    def value_range(self) -> tuple[int, int]:
-        """Where the values of these rows begin and end among those that are kept: all follow each other."""
+    def _value_range(self) -> tuple[int, int]:
+        """Where the values of these rows begin and end, among others."""
         if not len(self) or not len(self.values.pairs):
             return 0, 0
         last = self.layouts[int(self.layout_codes[-1])]
         return int(self.starts[0, 0]), int(self.starts[1, -1]) + len(last.old or ())
 
     @cached_property
-    def byte_range(self) -> tuple[int, int]:
+    def _byte_range(self) -> tuple[int, int]:
         """Where the bytes of these values begin and end."""
-        first, last = self.value_range
+        first, last = self._value_range
         if first == last:
             return 0, 0
         (begin, _), (end, length) = self.values.pairs[[first, last - 1]].tolist()
@@ -175,7 +174,7 @@ def copied_rows(
     notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text
     _copy_values(*notes, codes, groups, places, starts, pairs, target)
     ordered = codes if order is None else codes[order]
-    return NotedSelection(ordered, layouts, _noted_texts(pairs, target), starts, columns)
+    return NotedSelection(ordered, layouts, _noted_texts(pairs, target), starts, columns, len(rows))
 
 
 def rows_without_values(
@@ -183,9 +182,8 @@ def rows_without_values(
 ) -> NotedSelection:
     """Returns row changes with their layouts, but not their values; see `copied_rows`."""
     nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
-    return NotedSelection(
-        layout_codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), position_columns(scanned, rows)
-    )
+    starts = np.zeros((2, len(rows)), np.int64)
+    return NotedSelection(layout_codes, layouts, nothing, starts, position_columns(scanned, rows), len(rows))
 
 
 def position_columns(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
@@ -206,8 +204,8 @@ def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
         np.array([code_of.setdefault(layout, len(code_of)) for layout in part.layouts], np.int64)[part.layout_codes]
         for part in parts
     ]
-    values = [part.value_range for part in parts]
-    texts = [part.byte_range for part in parts]
+    values = [part._value_range for part in parts]
+    texts = [part._byte_range for part in parts]
     values_before = [0, *accumulate(last - first for first, last in values)]
     bytes_before = [0, *accumulate(last - first for first, last in texts)]
     pairs = unused(2 * values_before[-1], np.int32).reshape(-1, 2)
@@ -227,6 +225,7 @@ def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
         _noted_texts(pairs, source),
         np.concatenate(starts, axis=1),
         {name: pa.concat_arrays([part.columns[name] for part in parts]) for name in parts[0].columns},
+        sum(map(len, parts)),
     )
 
 
@@ -261,10 +260,9 @@ def selections_of_tables(selection: NotedSelection) -> Iterator[tuple[TableName,
         count = row_counts[table]
         rows = slice(row, row + count)
         columns = {name: column.slice(row, count) for name, column in selection.columns.items()}
-        yield (
-            table,
-            NotedSelection(codes[rows], own_layouts[table], selection.values, selection.starts[:, rows], columns),
-        )
+        starts = selection.starts[:, rows]
+        own = NotedSelection(codes[rows], own_layouts[table], selection.values, starts, columns, len(selection))
+        yield table, own
         row += count
 
 
@@ -295,7 +293,7 @@ def selection_of(
         layouts.append(Layout(kind, tables[table_codes[first]], new_names, old_names, types_of_row, unchanged, detail))
     starts, values = _values_of((new, old))
     columns = {name: rows.column(name, type) for name, type in types.items()}
-    return NotedSelection(layout_codes, layouts, values, starts, columns)
+    return NotedSelection(layout_codes, layouts, values, starts, columns, len(layout_codes))
 
 
 def _values_of(images: Sequence[Image]) -> tuple[Array, NotedTexts]:
@@ -357,6 +355,9 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, grou
         totals[group, _BYTES] += size
 
 
+_ROWS_AHEAD, _ROW_LINES = 8, 4
+"""Of the row so many rows ahead, so many lines are fetched: the rows of one table of many are far from each other."""
+
 _AHEAD = 2 * LINE
 """So many bytes after a row are fetched: the next row of its group is written there, and most rows are smaller."""
 
@@ -385,9 +386,9 @@ def _copy_values(
     # The rows are read in their order, since the notes of rows that follow each other are beside each other. Those of
     # a group are written beside each other, at many places in turn, which the processor does not foresee.
     for index in range(len(chosen)):
-        if index + 8 < len(chosen):
-            body = rows[BODY, chosen[index + 8]]
-            for line in range(4):
+        if index + _ROWS_AHEAD < len(chosen):
+            body = rows[BODY, chosen[index + _ROWS_AHEAD]]
+            for line in range(_ROW_LINES):
                 prefetch(source, body + line * LINE)
         row, group = chosen[index], groups[codes[index]]
         target_row, count, at = places[group, _ROWS], places[group, _VALUES], places[group, _BYTES]

@@ -92,20 +92,22 @@ def _note_stepped(rows: Array, row: Int, cursor: Array) -> None:
 
 
 @inner
-def _fetch_ahead(buffer: Array, end: Int, rows: Array, row: Int, cells: Array) -> None:
-    """Fetches what is read and written soon, at more places than a processor foresees.
-
-    end   of the record that is read next
-    """
+def _fetch_records(buffer: Array, end: Int) -> None:
+    """Fetches bytes that are read soon, after the record that ends at `end`."""
     for line in range(_RECORD_LINES):
         prefetch(buffer, end + _BYTES_AHEAD + line * LINE)
+
+
+@inner
+def _fetch_rows(rows: Array, row: Int, cells: Array) -> None:
+    """Fetches where rows after this one are noted: at more places than a processor foresees."""
     if row % _ROWS_OF_LINE == 0:
         for field in range(rows.shape[0]):
             prefetch(rows, field * rows.shape[1] + row + 2 * _ROWS_OF_LINE)
     if row > 0:
         cell = VALUE * cells.shape[2] + rows[ENDS + NEW, row - 1]
-        for line in range(2, 4):
-            prefetch(cells, 2 * (cell + line * _CELLS_OF_LINE))
+        for line in range(_CELL_LINES):
+            prefetch(cells, 2 * (cell + (2 + line) * _CELLS_OF_LINE))
 
 
 _BYTES_AHEAD, _RECORD_LINES = 1280, 4
@@ -113,6 +115,9 @@ _BYTES_AHEAD, _RECORD_LINES = 1280, 4
 
 _ROWS_OF_LINE, _CELLS_OF_LINE = LINE // 8, LINE // 8
 """How many rows of a field, and how many pairs of cells, are fetched at once."""
+
+_CELL_LINES = 2
+"""The lines of values that a row takes."""
 
 
 def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Scan) -> Scan:
@@ -154,7 +159,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         """
         arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
-        row = 0
+        row, fetched_row = 0, -1
         cursor[RARE_ROWS] = 0
         while message < len(starts) and cursor[LEARNED_FULL] != WANTS_ROOM:
             start, stop = starts[message], stops[message]
@@ -162,7 +167,10 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 at = start
             framing_at, framing_record = at, record
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
-            _fetch_ahead(buffer, end, rows, row, cells)
+            _fetch_records(buffer, end)
+            if row != fetched_row:
+                _fetch_rows(rows, row, cells)
+                fetched_row = row
             size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
             # A record may need two rows: its own, and one for broken framing after it.

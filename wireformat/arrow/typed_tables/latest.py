@@ -135,7 +135,8 @@ class LatestRows:
         ranks = changes.scopes.ranks()[rows.scopes]
         if not ranks.any() and is_sorted(ranks, rows.lsns, rows.ordinals):
             return table
-        return take_rows(table, np.lexsort((rows.ordinals, rows.lsns, ranks)))
+        order = np.lexsort((rows.ordinals, rows.lsns, ranks))
+        return table if (order[1:] > order[:-1]).all() else take_rows(table, order)
 
     def _begun(self, schema: pa.Schema) -> TypedChanges:
         """Checks the columns: those of the first batch against the options, those of later ones against the first."""

@@ -70,6 +70,10 @@ SLOTS, MORE_SLOTS = 1 << 8, 1 << 4
 """How many slots there are at first, and how many times as many when they are not enough, powers of two: for relations
 by their number and for Relation messages by their bytes."""
 
+ASKED_BEFORE, MOST_PER_MESSAGE = 4, 4
+"""After so many relations that a walk has asked for, all that have entries are kept, if they are at most so many for
+each message that follows: it may need few of them."""
+
 MOST_AT_ONCE = 1 << 12
 """Among how many messages Relation messages are rewritten at once."""
 
@@ -81,9 +85,6 @@ def _with_found(found: Array, entry: int, index: int) -> Array:
     """What was found, with this for the first message."""
     return np.concatenate([np.array([[entry, index, -1, -1]]), found[1:]])
 
-
-MOST_PER_MESSAGE = 16
-"""Relations that are kept for each message at the beginning of a walk, whether it needs them or not."""
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
@@ -248,11 +249,12 @@ class _Walk:
             if message == count:
                 return codes[: state[CODES]], listed
             if self._roles[record[0]] == ASKS:
-                if not self._has_known:
-                    self._keep_known(count - message)
+                self._asked += 1
+                if self._asked > ASKED_BEFORE and not self._has_known and self._keep_known(count - message):
                     continue
                 at = 1 + 4 * in_block + (TRUNCATE_HEAD + 4 * state[TABLES] if record[0] == TRUNCATE_TAG else 0)
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
+                known.make_room(0)  # of relations that were known before, no message was seen
                 found = _with_found(found, entry, -1)
                 continue
             codes[message] = 1
@@ -273,19 +275,20 @@ class _Walk:
             larger[0, filled[:, KEY] & slots - 1] = filled
             self._cache, self._state[UNSURE] = larger, 1
 
-    def _keep_known(self, messages: int) -> None:
-        """Keeps all relations that are known outside of blocks, unless few of them are needed for so many messages.
+    def _keep_known(self, messages: int) -> bool:
+        """Keeps the relations that are known outside of blocks and have entries; none if they are many for so many
+        messages. Returns whether it kept some.
 
-        To find one at a time would take as long as to keep a hundred.
+        To find one by itself takes as long as to keep a hundred.
         """
-        self._has_known = True
         outside = self._relations.outside
         if len(outside) > MOST_PER_MESSAGE * messages:
-            return
-        entries = np.array([*map(self._known.table.entry, outside.values())], np.int64)
-        self._known.make_room(0)
-        self._grow_cache()
-        keep_all(self._cache, self._state, np.array([*outside], np.int64), entries)
+            return False
+        self._has_known = True
+        entries = self._known.table.known_entries(outside.values())
+        has_entry = entries >= 0
+        keep_all(self._cache, self._state, np.array([*outside], np.int64)[has_entry], entries[has_entry])
+        return bool(has_entry.any())
 
     def _take_blocks(self) -> None:
         """Begins anew with what the reader knows of relations and blocks."""
@@ -297,7 +300,7 @@ class _Walk:
         state[GENERATION : GENERATION + 2] += 1
         state[OPEN_BLOCK] = OUTSIDE if relations.block is None else relations.block
         state[OWN], state[UNSURE] = len(own), 1
-        self._has_known = False
+        self._has_known, self._asked = False, 0
 
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from json import JSONEncoder
 
 import numpy as np
 
 from ....events import Relation
-from ....formats.pgoutput.relations import ReadMessage, RelationMessage, message_of
+from ....formats.pgoutput.relations import DescribedAs, ReadMessage, RelationMessage, message_of
 from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
@@ -106,16 +106,24 @@ class RelationTable:
         """
         if relation is None:
             return 0
-        known = len(self.relations)
-        self._indexes.update(zip(map(id, self.relations[self._indexed :]), range(self._indexed, known), strict=True))
-        self._indexed = known
-        index = self._indexes.get(id(relation))
+        index = self._all_indexes().get(id(relation))
         if index is None:
-            index = self._indexes[id(relation)] = known
+            index = self._indexes[id(relation)] = len(self.relations)
             self._held.append(relation)
             added = self.read(relation) if isinstance(relation, bytes) else message_of(relation)
             self.add_written([added], [self._write(added)])
         return self.entries[index]
+
+    def known_entries(self, relations: Iterable[DescribedAs | None]) -> Array:
+        """int64[n]: the entry of each relation; -1 if it is not there."""
+        index_of, entries = self._all_indexes().get, [*self.entries, -1]
+        return np.array([0 if one is None else entries[index_of(id(one), -1)] for one in relations], np.int64)
+
+    def _all_indexes(self) -> dict[int, int]:
+        known = len(self.relations)
+        self._indexes.update(zip(map(id, self.relations[self._indexed :]), range(self._indexed, known), strict=True))
+        self._indexed = known
+        return self._indexes
 
     def dictionary(self) -> Array:
         """int32[d, 2]: the constant texts, then the relations."""
