@@ -23,6 +23,7 @@ STAGES = {
     "arrow/noted/selection.py": "copies of values and texts",
     "arrow/columns/complete_images.py": "names and types of columns",
     "arrow/columns/layouts.py": "names and types of columns",
+    "arrow/columns/known_layouts.py": "names and types of columns",
     "arrow/columns/": "columns of the row-change table",
     "arrow/commit_times.py": "columns of the row-change table",
     "arrow/noted/": "transactions",
