@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -58,14 +60,33 @@ def test_each_part_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = NotedSelection.alone
     monkeypatch.setattr(NotedSelection, "alone", lambda rows: (looked.append(rows), alone(rows))[1])
     capture = wf.Capture(messages_of([*transactions(300)]), "gaussdb-binary")
-    made, parts = Groups(1), 0
-    for batch in capture.committed():
+    monkeypatch.setattr(groups, "GROUP_ROWS", max(capture.tables()["changes"].to_pylist()))
+    (batch,) = capture.committed()
+    made, parts = Groups(1 << 30), 0
+    for _ in range(8):
         for table, rows in rows_by_table(batch, ()):
             made.take(table, rows)
             parts += 1
-            assert [*made.full()]
+        assert [*made.full()]
         made.let_go()
-    assert len(looked) <= parts
+    assert 0 < len(looked) <= parts
+
+
+def test_what_has_gone_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = wf.Capture(messages_of([*transactions(300)]), "gaussdb-binary")
+    (batch,) = capture.committed()
+    made = Groups(1 << 30)
+    gone: list[weakref.ref[NotedSelection]] = []
+    for table, rows in rows_by_table(batch, ()):
+        assert isinstance(rows, NotedSelection)
+        made.take(table, rows)
+        gone.append(weakref.ref(rows))
+    del rows
+    left = made.rest()
+    for number, (_, parts) in enumerate(left):
+        parts.clear()
+        gc.collect()
+        assert [one() is None for one in gone] == [place <= number for place in range(len(gone))]
 
 
 def test_what_waits_keeps_no_values_of_rows_that_have_gone(monkeypatch: pytest.MonkeyPatch) -> None:

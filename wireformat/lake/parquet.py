@@ -197,10 +197,10 @@ def _repeating(path: str, column: pa.Array) -> Iterator[str]:
         yield from _repeating(f"{path}.key_value.value", sample.items)
     elif pa.types.is_list(type):
         yield from _repeating(f"{path}.list.element", sample.flatten())
-    elif sample.null_count == len(sample) or len(sample.unique()) <= 1 + _MOST_DIFFERENT * (
-        len(sample) - sample.null_count
-    ):  # one may be null
-        yield path
+    else:
+        values = len(sample) - sample.null_count
+        if not values or len(sample.unique()) <= 1 + _MOST_DIFFERENT * values:  # one may be null
+            yield path
 
 
 def _statistics(metadata: Any, rows: int) -> str:

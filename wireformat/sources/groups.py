@@ -64,14 +64,14 @@ class Groups:
         self._counts: dict[TableName, int] = {}
         self._full: deque[tuple[TableName, Parts, int]] = deque()
         self._size = 0
-        self._shared: list[tuple[TableName, Parts, int]] = []
-        """Parts that may keep values of other rows: their table, and where they are held."""
+        self._shared: dict[TableName, int] = {}
+        """The first of the parts of a table that may keep something of other rows."""
         self._has_gone = False
 
     def take(self, table: TableName, rows: pa.RecordBatch | NotedSelection) -> None:
         """Takes the next rows of a table."""
         parts = self._held.setdefault(table, [])
-        self._shared.append((table, parts, len(parts)))
+        self._shared.setdefault(table, len(parts))
         parts.append(rows)
         self._sizes[table] = self._sizes.get(table, 0) + rows.nbytes
         self._counts[table] = self._counts.get(table, 0) + len(rows)
@@ -98,11 +98,10 @@ class Groups:
         """Lets go what waiting rows keep of others that have gone. Call it after all tables of some rows."""
         if not self._has_gone:
             return
-        for table, parts, index in self._shared:
-            rows = parts[index]
-            if self._held.get(table) is parts and isinstance(rows, NotedSelection):
-                parts[index] = rows.alone()
-        self._shared, self._has_gone = [], False
+        for table, first in self._shared.items():
+            parts = self._held[table]
+            parts[first:] = [rows.alone() if isinstance(rows, NotedSelection) else rows for rows in parts[first:]]
+        self._shared, self._has_gone = {}, False
 
     def rest(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields all groups."""
@@ -112,4 +111,5 @@ class Groups:
 
     def _fill(self, table: TableName) -> None:
         del self._counts[table]
+        self._shared.pop(table, None)
         self._full.append((table, self._held.pop(table), self._sizes.pop(table)))

@@ -45,7 +45,7 @@ _TABLE_TEXTS = 2
 
 
 class KnownLayouts:
-    """Layouts that were read before: to make those of thousands of tables anew would take longer than to read rows."""
+    """Layouts that were read before: those of thousands of tables are not made anew for each piece of a capture."""
 
     def __init__(self) -> None:
         self._of_notes: dict[bytes, Layout] = {}

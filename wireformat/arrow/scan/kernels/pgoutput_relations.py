@@ -278,8 +278,6 @@ class _Walk:
     def _keep_known(self, messages: int) -> bool:
         """Keeps the relations that are known outside of blocks and have entries; none if they are many for so many
         messages. Returns whether it kept some.
-
-        To find one by itself takes as long as to keep a hundred.
         """
         outside = self._relations.outside
         if len(outside) > MOST_PER_MESSAGE * messages:
