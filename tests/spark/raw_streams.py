@@ -14,6 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import wireformat as wf
 
+from .ways import different_texts
+
 STREAM, OFFSET = "stream", "offset"
 PLACE: dict[str, Any] = {"stream_by": [STREAM], "order_by": [OFFSET]}
 
@@ -73,7 +75,7 @@ def assert_same(found: pa.Table, wanted: pa.Table) -> None:
         assert str(own.type).replace(" not null", "") == str(other.type).replace(" not null", ""), own.name
     left, right = (sorted(map(repr, rows.to_pylist())) for rows in (found, wanted))
     for number, pair in enumerate(zip(left, right, strict=False)):
-        assert pair[0] == pair[1], f"row {number}"
+        assert pair[0] == pair[1], f"row {number}: {different_texts(*pair)}"
     assert len(left) == len(right)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import wireformat as wf
 
 from .. import engines
 from ..engines import FORMAT
+
+SHOWN = 200
+"""How much of what differs is shown."""
 
 
 @dataclass(frozen=True)
@@ -99,4 +103,20 @@ def found_rows(rows: DataFrame | pa.Table) -> list[dict[str, Any]]:
 def assert_same_rows(found: Iterable[dict[str, Any]], wanted: Iterable[dict[str, Any]]) -> None:
     """Fails at the first row that differs: a difference of whole lists takes minutes to print."""
     for place, (left, right) in enumerate(zip(found, wanted, strict=True)):
-        assert left == right, f"row {place}"
+        assert left == right, f"row {place}: {different_fields(left, right)}"
+
+
+def different_fields(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The fields in which two rows differ, with the beginning of what differs."""
+    return {
+        name: different_texts(repr(one.get(name)), repr(other.get(name)))
+        for name in {**one, **other}
+        if one.get(name) != other.get(name)
+    }
+
+
+def different_texts(one: str, other: str) -> tuple[str, str]:
+    """What two texts have from shortly before their first difference on."""
+    places = (place for place, pair in enumerate(zip_longest(one, other)) if pair[0] != pair[1])
+    begin = max(0, next(places, 0) - 20)
+    return one[begin : begin + SHOWN], other[begin : begin + SHOWN]

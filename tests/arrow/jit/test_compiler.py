@@ -201,6 +201,73 @@ def test_no_inner_function_has_the_name_of_an_entry_point() -> None:
     assert compiled._INNER.isdisjoint(entry_points())
 
 
+MAKERS = """
+import sys
+from itertools import count
+
+import numpy as np
+from numba.core.bytecode import FunctionIdentity
+
+from wireformat.arrow.jit.compiler import compiled, inner
+
+
+def make_walk(name, change):
+    @inner
+    def change_all(numbers, at):
+        # Long enough for machine code of its own.
+        for step in range(len(numbers)):
+            for other in range(len(numbers)):
+                numbers[at] = change(numbers[at]) ^ (numbers[step] * numbers[other] & 0)
+                numbers[at] |= numbers[step] // (numbers[other] | 1) & 0
+                numbers[at] |= numbers[step] % (numbers[other] | 1) & 0
+                numbers[at] |= numbers[other] // (numbers[step] | 1) & 0
+                numbers[at] |= numbers[other] % (numbers[step] | 1) & 0
+
+    def walk(numbers):
+        change_all(numbers, 0)
+        change_all(numbers, 1)
+
+    walk.__name__ = walk.__qualname__ = name
+    return compiled(walk)
+
+
+@inner
+def add_one(number):
+    return number + 1
+
+
+@inner
+def add_ten(number):
+    return number + 10
+
+
+WALKS = {"ones": make_walk("ones", add_one), "tens": make_walk("tens", add_ten)}
+FunctionIdentity._unique_ids = count(1 << 20)  # as in a process that has compiled as many functions as another one
+for name in sys.argv[1:]:
+    numbers = np.zeros(2, np.int64)
+    WALKS[name](numbers)
+    print(*numbers)
+"""
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_functions_of_one_maker_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """Numba names machine code by the function's name and a number that begins anew in each process. In a process that
+    loads one function and compiles another, both may have the same number.
+    """
+    (tmp_path / "makers.py").write_text(MAKERS)
+
+    def run(*names: str) -> list[str]:
+        process = start(environment(tmp_path), str(tmp_path / "makers.py"), *names, cwd=tmp_path)
+        out, err = process.communicate(timeout=SUBPROCESS_SECONDS)
+        assert err == ""
+        return out.splitlines()
+
+    assert run("ones") == ["4 4"]
+    assert run("ones", "tens") == ["4 4", "40 40"]
+    assert run("tens", "ones") == ["40 40", "4 4"]
+
+
 def path_of(module: str) -> Path:
     path = ROOT.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

@@ -123,18 +123,23 @@ def test_well_formed_blocks(monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 
 
 @pytest.mark.parametrize("slots", [1, 1 << 8])
-@pytest.mark.parametrize("most_per_message", [0, 1 << 10])
+@pytest.mark.parametrize(("most_per_message", "asked_before"), [(0, 0), (1 << 10, 0), (1 << 10, 1)])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     messages=st.lists(st.sampled_from([*VARIANTS, *ROWS, *STREAMED, *ENDS, *BLOCKS]), max_size=40),
     cuts=st.lists(st.integers(0, 40), max_size=4),
 )
 def test_in_pieces(
-    monkeypatch: pytest.MonkeyPatch, slots: int, most_per_message: int, messages: list[bytes], cuts: list[int]
+    monkeypatch: pytest.MonkeyPatch,
+    slots: int,
+    most_per_message: int,
+    asked_before: int,
+    messages: list[bytes],
+    cuts: list[int],
 ) -> None:
     monkeypatch.setattr(pgoutput_relations, "SLOTS", slots)
     monkeypatch.setattr(pgoutput_relations, "MOST_PER_MESSAGE", most_per_message)
-    monkeypatch.setattr(pgoutput_relations, "ASKED_BEFORE", 0)
+    monkeypatch.setattr(pgoutput_relations, "ASKED_BEFORE", asked_before)
     monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
     bounds = [0, *sorted(min(cut, len(messages)) for cut in cuts), len(messages)]
     pieces = pa.chunked_array([messages[start:stop] for start, stop in pairwise(bounds)], pa.binary())
@@ -159,6 +164,19 @@ def test_many_known_relations_are_not_looked_up_one_by_one(monkeypatch: pytest.M
     again = wf.Capture(pa.chunked_array([rows] * 4, pa.binary()), "pgoutput", after=capture.position)
     assert sum(map(len, again.changes())) == 4 * len(rows)
     assert len(calls) <= len(rows) + 4 * (ASKED_BEFORE + 2)
+
+
+def test_known_relations_that_are_kept_within_a_truncate_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first table is asked for; with the second one, all are kept."""
+    oids = range(70_000, 70_000 + ASKED_BEFORE + 1)
+    described = [hand.relation(hand.column(b"c%d" % oid), oid=oid, table=b"t%d" % oid) for oid in oids]
+    rows = [hand.change(b"I", hand.image(b"N", hand.text(b"x")), oid=oid) for oid in oids]
+    truncated = b"T" + u32(2) + b"\0" + b"".join(map(u32, oids[-2:]))
+    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    pieces = [described, [*rows[:-2], truncated, *rows]]
+    expected = wf.arrow.changes([message for piece in pieces for message in piece], "pgoutput")
+    assert expected["table_name"].to_pylist()[-1] == f"t{oids[-1]}"
+    assert wf.Capture(pa.chunked_array(pieces, pa.binary()), "pgoutput").changes().read_all().equals(expected)
 
 
 def test_the_declaration_reads_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,14 +40,26 @@ def inner(function: Function) -> Function:
 
     Unlike njit this compiles one version for all constant arguments, which saves most of the time of a cold start.
     """
-    _INNER.add(function.__qualname__)
-    return numba.extending.register_jitable(**_SETTINGS)(function)
+    return numba.extending.register_jitable(**_SETTINGS)(_named(function))
 
 
 def hot(function: Function) -> Function:
     """An inner function that is inlined. A call for each cell would be slow, since each array is seven arguments."""
+    return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(_named(function))
+
+
+def _named(function: Function) -> Function:
+    """Gives a function that encloses others, or constants, a qualified name that tells them.
+
+    numba names machine code by the qualified name, the types and a number that begins anew in each process. Code of one
+    process can thus have the name of other code in the cache, of a function that differs in what it encloses; a process
+    that loads both then runs one of them in place of the other.
+    """
+    enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+    if enclosed:
+        function.__qualname__ += f"({', '.join(getattr(one, '__qualname__', repr(one)) for one in enclosed)})"
     _INNER.add(function.__qualname__)
-    return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(function)
+    return function
 
 
 def compiled(function: Function, *, by_byte: bool = False) -> Function:

@@ -251,6 +251,7 @@ class _Walk:
             if self._roles[record[0]] == ASKS:
                 self._asked += 1
                 if self._asked > ASKED_BEFORE and not self._has_known and self._keep_known(count - message):
+                    found = _with_found(found, -1, -1)  # of a Truncate message it may be the entry of another table
                     continue
                 at = 1 + 4 * in_block + (TRUNCATE_HEAD + 4 * state[TABLES] if record[0] == TRUNCATE_TAG else 0)
                 entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
