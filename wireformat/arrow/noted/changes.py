@@ -24,7 +24,14 @@ from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
 from .rows import NotedRows
-from .selection import NotedSelection, copied_rows, position_columns, selection_of, selections_of_tables
+from .selection import (
+    NotedSelection,
+    copied_rows,
+    position_columns,
+    selection_of,
+    selections_of_tables,
+    tables_of,
+)
 
 
 class NotedChanges(NamedTuple):
@@ -74,9 +81,8 @@ class NotedChanges(NamedTuple):
         keep   columns of the committed rows that are kept
         """
         codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
-        number_of: dict[TableName, int] = {}
-        numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)
-        order, _ = in_groups(numbers[codes], len(number_of))
+        numbers, tables = tables_of(layouts)
+        order, _ = in_groups(numbers[codes], len(tables))
         yield from selections_of_tables(self._copied(keep, codes, layouts, numbers, order))
 
     def _copied(

@@ -229,12 +229,17 @@ def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
     )
 
 
+def tables_of(layouts: Sequence[Layout]) -> tuple[Array, list[TableName]]:
+    """Returns int64[n], the index of the table of each layout; and the tables, in the order in which they occur."""
+    index_of: dict[TableName, int] = {}
+    return np.array([index_of.setdefault(layout.table, len(index_of)) for layout in layouts], np.int64), [*index_of]
+
+
 def indices_of_tables(selection: NotedSelection) -> Iterator[tuple[TableName, Array]]:
     """Yields the tables of a selection, each with the indices of its rows, in order."""
-    number_of: dict[TableName, int] = {}
-    numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in selection.layouts], np.int64)
-    order, bounds = in_groups(numbers[selection.layout_codes], len(number_of))
-    for table, number in number_of.items():
+    numbers, tables = tables_of(selection.layouts)
+    order, bounds = in_groups(numbers[selection.layout_codes], len(tables))
+    for number, table in enumerate(tables):
         if bounds[number] < bounds[number + 1]:
             yield table, order[bounds[number] : bounds[number + 1]]
 
