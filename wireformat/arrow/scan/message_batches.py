@@ -190,9 +190,9 @@ def _array_batches(array: pa.Array, first: int, sizes: BatchSizes) -> Iterator[M
 
 
 def _iterable_batches(messages: Iterable[Any], first: int, batch_bytes: int) -> Iterator[MessageBatch]:
-    if type(messages) is list and {*map(type, messages)} <= {bytes, NoneType}:
+    if type(messages) is list and (types := {*map(type, messages)}) <= {bytes, NoneType}:
         indexes = np.arange(first, first + len(messages))
-        if None in messages:
+        if NoneType in types:
             indexes = indexes[[message is not None for message in messages]]
             parts = [message for message in messages if message is not None]
         else:
