@@ -190,6 +190,26 @@ def test_memory_that_is_full_begins_anew(format: str, encoding: str, monkeypatch
     agree(messages, format=format, encoding=encoding)
 
 
+@pytest.mark.parametrize("encoding", ["gbk", "latin-1"])
+@each_format
+def test_names_that_are_learned_once_there_is_more_room(
+    format: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in UTF-8, while values of the same rows are decoded, as some were before there was more room."""
+    monkeypatch.setattr(learned, "LEAST_ENTRIES", 64)
+    monkeypatch.setattr(learned, "LEAST_TEXT", 128)
+    *names, table = WORDS[encoding]
+    events = []
+    for number in range(60):
+        event = insert(format, f"{table}{number // 2}", tuple(names), number)
+        values = tuple(value.replace("it's", names[0]) for value in event.new.values)
+        events.append(replace(event, new=replace(event.new, values=values)))
+    messages = messages_of(format, events, encoding)
+    for tables in (None, [f"s.{table}{number}" for number in range(20, 30)]):
+        answer = agree(messages, format=format, encoding=encoding, tables=tables)
+        assert len(answer.events) == (60 if tables is None else 20)
+
+
 def test_what_is_learned_takes_eight_megabytes_at_most() -> None:
     relations = learned.LearnedRelations(ScanInput(DICTIONARY, np.zeros(0, np.int64), b""))
     for _ in range(20):

@@ -147,8 +147,8 @@ class BatchScan:
         needs = int(np.bitwise_or.reduce(self.notes.rows[NEEDS, :count]))
         if needs & TRANSCODE and can_join(options):
             if self._transcoder is None:
-                self._transcoder = Transcoder(options, self.known_bytes)
-            text, used = self._transcoder.transcode(self.notes, count, buffer, self.text_used)
+                self._transcoder = Transcoder(options)
+            text, used = self._transcoder.transcode(self.notes, count, buffer, self.known_bytes, self.text_used)
             self._scratch, self._cursor[TEXT_USED] = self.notes._replace(text=text), used
         if needs & BINARY_TEXT:
             write = load_binary_writer(self._format)

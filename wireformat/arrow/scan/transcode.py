@@ -224,25 +224,23 @@ def _note_decoded(
 
 
 class Transcoder:
-    """Transcodes the texts of the rows of a scan.
+    """Transcodes the texts of the rows of a scan."""
 
-    known_bytes   see `_join_texts`
-    """
-
-    def __init__(self, options: ReadOptions, known_bytes: int) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._encoding, self._errors = options.encoding, options.encoding_errors
-        self._known_bytes = known_bytes
         self._joined = np.empty(JOINED_BYTES, np.uint8)
         self._starts = np.zeros(MOST_FOUND + 1, np.int64)
         self._slots = np.zeros(SLOTS, np.int32)
         self._found = np.empty((MOST_FOUND, 3), np.int32)
         self._has_begun, self._invalid = False, 0
 
-    def transcode(self, notes: Notes, count: int, buffer: Array, used: int) -> tuple[Array, int]:
-        """Transcodes the texts of the rows that need it. Leaves out rows with an invalid text, or with too much text.
+    def transcode(self, notes: Notes, count: int, buffer: Array, known_bytes: int, used: int) -> tuple[Array, int]:
+        """Transcodes the texts of the rows of a step that need it. Leaves out rows with an invalid text, or with too
+        much text.
 
-        used      how many bytes of the text of the notes are used
-        returns   the text of the notes, or a larger one in its place, and how many bytes of it are used
+        known_bytes   see `_join_texts`; in a later step they are more, if relations were learned
+        used          how many bytes of the text of the notes are used
+        returns       the text of the notes, or a larger one in its place, and how many bytes of it are used
         """
         rows, cells, text = notes
         flat_cells = cells.reshape(-1, 2)
@@ -257,7 +255,7 @@ class Transcoder:
                 cells,
                 buffer,
                 read_only(text[:]),
-                self._known_bytes,
+                known_bytes,
                 self._states(),
                 joined,
                 self._starts,
