@@ -212,11 +212,13 @@ class CaptureTables(CaptureReading):
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)
+        is_needed = True
         for item in rows:
-            if self._list_of(options) is None:  # nor has another reading made it
+            is_needed = is_needed and self._list_of(options) is None  # another reading may make it, and drop it again
+            if is_needed:
                 tables.take(item)
             yield item
-        if self._list_of(options) is None:
+        if is_needed and self._list_of(options) is None:
             tables.finish()
             self._keep_list(options, found.listed(self._name, POSITION))
 

@@ -193,12 +193,18 @@ def test_compiled_code_follows_the_sources(tmp_path: Path, monkeypatch: pytest.M
     for release in range(2):
         folder = tmp_path / f"copy_{release}"
         shutil.copytree(FOLDER / "fixed_width", folder)
+        with (folder / "__init__.py").open("a") as file:
+            file.write("\n\ndef own():\n    return 1\n")
         (folder / "declaration.py").write_text((folder / "declaration.py").read_text() + "# another\n" * release)
         (tmp_path / f"single_{release}.py").write_text(f"def scan():\n    return {release}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
         marks.add(outside_mark(import_module(f"copy_{release}.scan").read_record))
         marks.add(outside_mark(import_module(f"single_{release}").scan))
-    assert len(marks) == 4
+        marks.add(outside_mark(import_module(f"copy_{release}").own))
+    found = import_module("copy_0.scan")
+    assert outside_mark(outside_mark, found.read_record) in marks
+    marks |= {outside_mark(found.find_kind), outside_mark(found.find_kind, found.read_record)}
+    assert len(marks) == 8
 
 
 def test_a_row_is_plain_data() -> None:

@@ -159,14 +159,14 @@ def test_every_source_of_compiled_code_counts_in_the_name_of_the_cache(package: 
     sources = sorted({*sources_of(package)} - left_out)
     for source in left_out:
         source.write_text("")
-    found = {compiled.digest(str(package))}
-    assert found == {compiled.digest()}
+    found = {compiled.digest_of_sources(str(package))}
+    assert found == {compiled.digest_of_sources()}
     for source in sources:
         with source.open("a") as file:
             file.write("# another line\n")
-        found.add(compiled.digest(str(package)))
+        found.add(compiled.digest_of_sources(str(package)))
     sources[0].rename(sources[0].with_name("renamed.py"))
-    found.add(compiled.digest(str(package)))
+    found.add(compiled.digest_of_sources(str(package)))
     assert len(found) == len(sources) + 2
 
 
@@ -268,6 +268,53 @@ def test_functions_of_one_maker_are_not_taken_for_each_other(tmp_path: Path) -> 
     assert run("tens", "ones") == ["40 40", "4 4"]
 
 
+SMALL = """
+import pyarrow as pa
+from wireformat.arrow.noted_texts import NotedTexts
+
+assert NotedTexts.of(pa.array(["abc", None, "de"])).strings().to_pylist() == ["abc", None, "de"]
+"""
+"""Compiles little."""
+
+FULL_DISK = """
+import errno
+import numba.core.caching as caching
+
+def full(self, name, data):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+caching.IndexDataCacheFile._save_data = full
+"""
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("kind", ["nbc", "nbi"])
+def test_a_file_of_the_cache_that_has_lost_bytes(kind: str, tmp_path: Path) -> None:
+    """A power cut or a full disk leaves such files. What they held is compiled again."""
+
+    def run(program: str = SMALL) -> dict[Path, int]:
+        assert start(environment(tmp_path), "-c", program).communicate(timeout=SUBPROCESS_SECONDS)[1] == ""
+        return {path: path.stat().st_size for path in tmp_path.rglob(f"*_note_rows*.{kind}")}
+
+    run(FULL_DISK + SMALL)
+    ((path, size),) = run().items()
+    for left in (0, size // 2):
+        path.write_bytes(path.read_bytes()[:left])
+        assert {*run()} == {path}
+        assert path.stat().st_size > left
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_nothing_is_kept_once_the_sources_have_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What this process compiles may be of older sources, or of newer ones, than the name of the folder says."""
+    monkeypatch.setattr(compiled, "cache_folder", lambda: str(tmp_path))
+    for digest, is_kept in (("another", False), (compiled._first_digest_of_sources(), True)):
+        monkeypatch.setattr(compiled, "digest_of_sources", lambda *folders, digest=digest: digest)
+        made = compiled.compiled(lambda number: number + 1)
+        assert made(1) == 2
+        assert any(tmp_path.rglob("*.nbc")) is is_kept
+
+
 def path_of(module: str) -> Path:
     path = ROOT.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
@@ -283,6 +330,13 @@ def test_the_releases_of_the_libraries_count(module: str, monkeypatch: pytest.Mo
 def test_settings_that_change_the_code_count(monkeypatch: pytest.MonkeyPatch) -> None:
     before = compiled.digest()
     monkeypatch.setattr("numba.config.BOUNDSCHECK", not numba.config.BOUNDSCHECK)
+    assert compiled.digest() != before
+
+
+def test_the_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two machines may have one home."""
+    before = compiled.digest()
+    monkeypatch.setattr(compiled, "_cpu", lambda: ["another"])
     assert compiled.digest() != before
 
 

@@ -6,16 +6,22 @@ import gc
 import hashlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import llvmlite
 import numba
 import numba.extending
 import numpy as np
+from llvmlite import binding
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
@@ -34,6 +40,12 @@ support for these, a cold start is shorter."""
 _INNER: set[str] = set()
 """The qualified names of functions that only compiled functions call."""
 
+_ID_BYTES = 7
+"""Of the number from which a compilation counts its functions."""
+
+_FOLDER_LOCK = Lock()
+"""Held while numba's folder for its cache is another one: threads import modules with compiled functions, too."""
+
 
 def inner(function: Function) -> Function:
     """Lets compiled functions call this function; for Python it stays a plain function.
@@ -49,15 +61,13 @@ def hot(function: Function) -> Function:
 
 
 def _named(function: Function) -> Function:
-    """Gives a function that encloses others, or constants, a qualified name that tells them.
+    """Gives an inner function a qualified name that tells its module, and what it encloses.
 
-    numba names machine code by the qualified name, the types and a number that begins anew in each process. Code of one
-    process can thus have the name of other code in the cache, of a function that differs in what it encloses; a process
-    that loads both then runs one of them in place of the other.
+    numba names machine code, and linking knows functions, by the qualified name.
     """
     enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
-    if enclosed:
-        function.__qualname__ += f"({', '.join(getattr(one, '__qualname__', repr(one)) for one in enclosed)})"
+    told = ", ".join(getattr(one, "__qualname__", repr(one)) for one in enclosed)
+    function.__qualname__ = f"{function.__module__}:{function.__qualname__}({told})"
     _INNER.add(function.__qualname__)
     return function
 
@@ -71,14 +81,16 @@ def compiled(function: Function, *, by_byte: bool = False) -> Function:
     Callers must always pass the same types. numba replaces its cache files as a whole, but if two processes add
     different signatures of one function at the same time, they can damage its index.
     """
-    previous, folder = numba.config.CACHE_DIR, cache_folder()
-    numba.config.CACHE_DIR = folder
-    try:
-        dispatcher = numba.njit(nogil=True, cache=True, **_SETTINGS)(function)
-    except RuntimeError:  # numba finds no folder for its cache
-        dispatcher = None
-    finally:
-        numba.config.CACHE_DIR = previous
+    function.__qualname__ += outside_mark(function)
+    folder = cache_folder()
+    with _FOLDER_LOCK:
+        previous, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+        try:
+            dispatcher = numba.njit(nogil=True, cache=True, **_SETTINGS)(function)
+        except RuntimeError:  # numba finds no folder for its cache
+            dispatcher = None
+        finally:
+            numba.config.CACHE_DIR = previous
     if dispatcher is None or not _is_cached_in(folder, dispatcher):
         dispatcher = numba.njit(nogil=True, **_SETTINGS)(function)
     return _quick_to_load(dispatcher, by_byte)
@@ -106,22 +118,42 @@ def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
     if isinstance(code_cache, FunctionCache) and hasattr(code_cache, "_load_overload"):
 
         def load_overload(signature: Any, context: Any) -> Any:
-            with code_cache._guard_against_spurious_io_errors():
-                return code_cache._load_overload(signature, context)
+            """Loads code; None if it is not there, or in a file that has lost bytes: it is then compiled again."""
+            try:
+                with code_cache._guard_against_spurious_io_errors():
+                    return code_cache._load_overload(signature, context)
+            except Exception:  # of pickle or numba: what a power cut or a full disk has left can be any bytes
+                with suppress(OSError):
+                    Path(code_cache._cache_file._index_path).unlink()
+                return None
+
+        def save_overload(signature: Any, data: Any) -> None:
+            """Saves code, unless the disk is full, or the sources have changed since this process began with them."""
+            with suppress(OSError):
+                if digest_of_sources() == _first_digest_of_sources():
+                    save(signature, data)
 
         def index_key(signature: Any, codegen: Any) -> Any:
             """Leaves out what the function encloses, which numba pickles: other bytes in another process, for some."""
             return signature, codegen.magic_tuple(), dispatcher.py_func.__qualname__
 
-        code_cache.load_overload, code_cache._index_key = load_overload, index_key
+        save = code_cache.save_overload
+        code_cache.load_overload, code_cache.save_overload = load_overload, save_overload
+        code_cache._index_key = index_key
     compile_now = dispatcher.compile
 
     def compile_without_collecting(signature: Any) -> Any:
-        """Compiles without garbage collection, which would often search the compiler's objects, though most survive."""
+        """Compiles without garbage collection, which would often search the compiler's objects, though most survive.
+
+        numba names machine code by the qualified name, the types and a number that begins anew in each process, and
+        copies of a process have the same. Code in the cache could thus have the name of other code, such as that of
+        another function of the same maker: a process that loads both then runs one of them in place of the other.
+        """
         was_enabled = gc.isenabled()
         gc.disable()
         try:
             with global_compiler_lock, linking(_INNER):
+                FunctionIdentity._unique_ids = count(int.from_bytes(os.urandom(_ID_BYTES), "big"))
                 vectorizes = numba.config.LOOP_VECTORIZE
                 numba.config.LOOP_VECTORIZE = vectorizes and not by_byte
                 try:
@@ -137,13 +169,19 @@ def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
 
 
 @cache
+def _first_digest_of_sources() -> str:
+    """That when this process first asked for the folder."""
+    return digest_of_sources()
+
+
+@cache
 def cache_folder() -> str:
     """Returns the first usable one of NUMBA_CACHE_DIR, the user's cache folder, the temporary folder and a new folder.
 
     The package's own folder may be read-only. The folder's name has a digest of the sources, since numba checks only
     the file of the entry point.
     """
-    name = f"wireformat-{digest()}"
+    name = f"wireformat-{digest(_first_digest_of_sources())}"
     owner = os.getuid() if hasattr(os, "getuid") else None
     user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - Path raises where there is no home
     folders = [Path(user_cache, name), Path(tempfile.gettempdir(), f"{name}-{owner or 0}")]
@@ -178,22 +216,37 @@ def _usable(folder: Path, owner: int | None) -> bool:
     return stat.S_ISDIR(status.st_mode) and not others_write and not others_replace and status.st_uid == owner
 
 
-def outside_mark(function: Callable[..., Any]) -> str:
-    """Returns "" for a function of this package, and a digest of its package or module for any other function.
+def outside_mark(*functions: Callable[..., Any]) -> str:
+    """Returns "" for functions of this package, and a digest of their names and packages, or modules, for others.
 
     It goes into the names of compiled functions, since the name of the cache folder covers this package alone.
     """
-    top = function.__module__.partition(".")[0]
-    if top == __name__.partition(".")[0]:
+    own = __name__.partition(".")[0]
+    outside = [function for function in functions if function.__module__.partition(".")[0] != own]
+    if not outside:
         return ""
-    path = Path(function.__code__.co_filename)
-    inside = len(function.__module__.split(".")) > 1
-    folder = path.parents[len(function.__module__.split(".")) - 2] if inside else path.parent
-    return f"_{digest(str(folder), ())}" if inside else f"_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    hashed = hashlib.sha256()
+    for function in outside:
+        path = getattr(sys.modules[function.__module__.partition(".")[0]], "__path__", None)
+        source = function.__code__.co_filename
+        sources = digest_of_sources(path[0], ()) if path else hashlib.sha256(Path(source).read_bytes()).hexdigest()
+        hashed.update(f"{function.__module__} {function.__qualname__} {sources} ".encode())
+    return f"_{hashed.hexdigest()[:16]}"
 
 
-_CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
-"""Settings of numba that change the code. numba's cache itself distinguishes releases of Python and numba, and CPUs."""
+_CODE_SETTINGS = (
+    *("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE"),
+    *("CPU_NAME", "CPU_FEATURES"),
+)
+"""Settings of numba that change the code. Its file names distinguish releases of Python, but not CPUs: two machines
+with one home could write the same file."""
+
+
+def _cpu() -> list[str]:
+    """The name of this machine's CPU, and its features if LLVM knows them."""
+    with suppress(RuntimeError):
+        return [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
+    return [binding.get_host_cpu_name()]
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 - Path takes longer
@@ -222,13 +275,22 @@ LEFT_OUT = frozenset(
 does not cause code to be compiled again."""
 
 
-def digest(package: str = _PACKAGE, left_out: Collection[str] = LEFT_OUT) -> str:
-    """Returns a digest of everything that affects compiled code: the sources, the compiling libraries, their settings.
+def digest(sources: str | None = None) -> str:
+    """Returns a digest of all that affects compiled code: sources, the compiling libraries, their settings, the CPU.
+
+    sources   `digest_of_sources`, if it is known
+    """
+    settings = [str(getattr(numba.config, name, None)) for name in _CODE_SETTINGS] + _cpu()
+    releases = numba.__version__, llvmlite.__version__, np.__version__
+    return hashlib.sha256(repr((*releases, settings, sources or digest_of_sources())).encode()).hexdigest()[:16]
+
+
+def digest_of_sources(package: str = _PACKAGE, left_out: Collection[str] = LEFT_OUT) -> str:
+    """Returns a digest of the sources of a package.
 
     Compiled code can contain constants of any module that its own imports. Reading all of them takes 3 ms.
     """
-    settings = [str(getattr(numba.config, name, None)) for name in _CODE_SETTINGS]
-    hashed = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, settings)).encode())
+    hashed = hashlib.sha256()
     for folder, folders, names in os.walk(package):
         inside = folder[len(package) + 1 :].replace(os.sep, "/")
         before = f"{inside}/" if inside else ""

@@ -236,5 +236,5 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD] = message, at, record
         return row
 
-    scan.__name__ = scan.__qualname__ = name + outside_mark(read_record)
+    scan.__name__ = scan.__qualname__ = name + outside_mark(open_record, close_record, read_record)
     return compiled(scan, by_byte=True)
