@@ -56,6 +56,17 @@ def test_rows_without_values_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None
     assert held_bytes(waiting) <= 2 * waiting.nbytes
 
 
+@pytest.mark.parametrize("engine", ["scan", "declaration"])
+def test_what_waits_keeps_no_values_of_tables_that_are_not_needed(engine: str) -> None:
+    """Where records of other tables are not stepped over."""
+    capture = wf.Capture(rows_without_values(10), "test-decoding", engine=engine)
+    found = [found for rows in read_rows(capture) for found in rows_by_table(rows, (), lambda table: table[1] == "b")]
+    ((table, waiting),) = found
+    assert table == ("public", "b")
+    assert isinstance(waiting, NotedSelection)
+    assert len(waiting.values.source) < 500  # that is the size of the text in the other table
+
+
 def test_each_part_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[NotedSelection] = []
     alone = NotedSelection.alone

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ..arrow.noted.changes import CommittedRows, rows_by_table
+from ..arrow.noted.changes import CommittedRows, KeepsTable, rows_by_table
 from ..arrow.noted.selection import NotedSelection
 from ..options.table_names import TableName
 
@@ -22,7 +22,7 @@ GROUP_BYTES = 32 << 20
 def groups_of_tables(
     found: Iterable[CommittedRows | None],
     keep: Sequence[str],
-    keeps_table: Callable[[TableName], bool],
+    keeps_table: KeepsTable,
     memory_bytes: int,
     is_listed: Callable[[], bool],
     make_list: Callable[[], object],
@@ -39,13 +39,12 @@ def groups_of_tables(
     """
     groups = Groups(memory_bytes)
     for rows in found:
-        for table, own in rows_by_table(rows, keep) if rows is not None else ():
-            if keeps_table(table):
-                groups.take(table, own)
-                if groups.are_too_large:
-                    make_list()
-                if is_listed():
-                    yield from groups.full()
+        for table, own in rows_by_table(rows, keep, keeps_table) if rows is not None else ():
+            groups.take(table, own)
+            if groups.are_too_large:
+                make_list()
+            if is_listed():
+                yield from groups.full()
         groups.let_go()
     make_list()
     yield from groups.rest()

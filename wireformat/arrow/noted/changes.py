@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -75,13 +75,14 @@ class NotedChanges(NamedTuple):
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
 
-    def by_table(self, keep: Sequence[str]) -> Iterator[tuple[TableName, NotedSelection]]:
-        """Yields the tables of these rows, which must be row changes that the notes have, each with its rows.
-
-        keep   columns of the committed rows that are kept
-        """
+    def by_table(self, keep: Sequence[str], keeps_table: KeepsTable) -> Iterator[tuple[TableName, NotedSelection]]:
+        """Yields the tables of these rows, which must be row changes that the notes have; see `rows_by_table`."""
         codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
         numbers, tables = tables_of(layouts)
+        is_kept = np.array([keeps_table(table) for table in tables], bool)[numbers[codes]]
+        if not is_kept.all():
+            yield from self._chosen(np.flatnonzero(is_kept)).by_table(keep, keeps_table)
+            return
         order, _ = in_groups(numbers[codes], len(tables))
         yield from selections_of_tables(self._copied(keep, codes, layouts, numbers, order))
 
@@ -125,17 +126,26 @@ def rows_of_name(batch: pa.RecordBatch, schema: str, table: str) -> pa.RecordBat
 CommittedRows: TypeAlias = "pa.RecordBatch | NotedChanges"
 
 
+KeepsTable: TypeAlias = Callable[[TableName], bool]
+
+
+def every_table(table: TableName) -> bool:
+    """Keeps all tables."""
+    return True
+
+
 def rows_by_table(
-    rows: CommittedRows, keep: Sequence[str]
+    rows: CommittedRows, keep: Sequence[str], keeps_table: KeepsTable = every_table
 ) -> Iterator[tuple[TableName, pa.RecordBatch | NotedSelection]]:
     """Yields the tables of committed rows, each with its rows in order.
 
-    keep   columns of the committed rows that are kept
+    keep          columns of the committed rows that are kept
+    keeps_table   whether the rows of a table are needed: those of different tables are kept together
 
     Rows of a table that was truncated are a record batch. Raises BadRows for rows that may be of any table.
     """
     if isinstance(rows, pa.RecordBatch):
-        yield from _batch_by_table(rows, keep)
+        yield from _batch_by_table(rows, keep, keeps_table)
         return
     changes = rows.settled.rows
     is_noted = rows.noted.are_noted_changes(changes)
@@ -148,9 +158,9 @@ def rows_by_table(
         for table, _ in indices_by_table(rows_of_tables(of_others)):
             is_of = are_of_table(rows.noted.scanned, rows.noted.notes_of(changes[noted]), table)
             every, noted = np.concatenate([every, noted[is_of]]), noted[~is_of]
-        yield from _batch_by_table(rows._chosen(np.sort(every)).batch(), keep)
+        yield from _batch_by_table(rows._chosen(np.sort(every)).batch(), keep, keeps_table)
     if len(noted):
-        yield from rows._chosen(noted).by_table(keep)
+        yield from rows._chosen(noted).by_table(keep, keeps_table)
 
 
 def of_batch(
@@ -175,13 +185,15 @@ _MOST_BYTES = COLUMN_BYTES // 4
 
 
 def _batch_by_table(
-    batch: pa.RecordBatch, keep: Sequence[str]
+    batch: pa.RecordBatch, keep: Sequence[str], keeps_table: KeepsTable = every_table
 ) -> Iterator[tuple[TableName, pa.RecordBatch | NotedSelection]]:
     check_tables_are_named(batch)
     rows = rows_of_tables(batch)
     chosen = chosen_of_batch(rows)
     changed: list[tuple[TableName, Array]] = []
     for table, indices in indices_by_table(rows):
+        if not keeps_table(table):
+            continue
         if (rows.kinds[indices] <= TABLE_DELETE).all() and batch.nbytes < _MOST_BYTES:
             changed.append((table, indices))
         else:
