@@ -22,6 +22,8 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.arrow.engine import faults
 from wireformat.arrow.jit import compiler as compiled
+from wireformat.arrow.scan import message_batches
+from wireformat.arrow.scan.kernels import pgoutput_relations
 from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 from wireformat.arrow.written import encode
 from wireformat.formats.registry import find_format
@@ -95,12 +97,13 @@ BAD_BYTES = {
 
 
 def entry_points() -> dict[str, Any]:
-    """The compiled functions that Python calls, by name."""
+    """The compiled functions that Python calls, by module and name."""
     names = [module.name for module in pkgutil.walk_packages(wf.arrow.__path__, "wireformat.arrow.")]
     modules = [importlib.import_module(name) for name in names]  # not only those that were used
     things = [thing for module in modules for thing in vars(module).values()]
     found = [one for thing in things for one in (thing.values() if isinstance(thing, dict) else [thing])]
-    return {one.__name__: one for one in found if isinstance(one, numba.core.dispatcher.Dispatcher)}
+    found = [one for one in found if isinstance(one, numba.core.dispatcher.Dispatcher)]
+    return {f"{one.py_func.__module__}.{one.__name__}": one for one in found}
 
 
 def use_everything() -> str:
@@ -136,8 +139,11 @@ def use_everything() -> str:
     whole = [DESCRIBED, ROWS["insert"][0]]  # with every value sent, and nothing that the declaration reads
     for messages in (whole, BINARY_VALUES):
         digest.update(repr(rows(wf.arrow.changes(messages, "pgoutput"))).encode())
-    for name, encoding in ((b"caf\xe9", "latin-1"), (b"\x81\x30\x81\x30", "gb18030")):
+    for name, encoding in ((b"caf\xe9", "latin-1"), (b"\x95\x32\x82\x36", "gb18030")):  # of four bytes
         digest.update(repr(rows(wf.arrow.changes([relation(table=name)], "pgoutput", encoding=encoding))).encode())
+    pieces = pa.chunked_array([[one] for one in whole], pa.binary())
+    with patch.object(pgoutput_relations, "ASKED_BEFORE", 0), patch.object(message_batches, "JOINED_MESSAGES", 0):
+        digest.update(repr(rows(wf.Capture(pieces, "pgoutput").changes().read_all())).encode())
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
             digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer", "c": "bytea"}).to_pylist()).encode())
