@@ -24,7 +24,7 @@ ROWS = (
     "stream",
     "plugin",
     "arrow.arrays arrow.ascii arrow.codes arrow.take arrow.commit_times arrow.row_changes arrow.schemas",
-    "arrow.logical_messages",
+    "arrow.batch_size arrow.logical_messages",
     "arrow.unread",
     "arrow.jit",
     "arrow.noted_texts",

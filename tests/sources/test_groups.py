@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
 from collections.abc import Iterator
 
@@ -13,8 +14,9 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.noted.changes import CommittedRows, rows_by_table
 from wireformat.arrow.noted.selection import NotedSelection
+from wireformat.options.table_names import TableName
 from wireformat.sources import groups
-from wireformat.sources.groups import Groups
+from wireformat.sources.groups import MOST_SMALL, Groups, size_of
 
 from ..lake.histories import messages_of, transactions
 
@@ -54,6 +56,44 @@ def test_rows_without_values_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(waiting, NotedSelection)
     assert len(waiting) == 1
     assert held_bytes(waiting) <= 2 * waiting.nbytes
+
+
+def parts_of_one_row(tables: int, rows: int) -> list[tuple[TableName, NotedSelection]]:
+    """Returns so many rows of each of the tables a0, a1, …, each row a part of its own, with the id 0, 1, …"""
+    inserts = (f"table public.a{table}: INSERT: id[integer]:{row}" for row in range(rows) for table in range(tables))
+    lines = [line for insert in inserts for line in ("BEGIN 7", insert, "COMMIT 7")]
+    messages = pa.array([line.encode() for line in lines], pa.binary())
+    parts = []
+    for number in range(rows):
+        piece = messages.slice(3 * tables * number, 3 * tables)
+        for found in read_rows(wf.Capture(piece, "test-decoding")):
+            for table, own in rows_by_table(found, ()):
+                assert isinstance(own, NotedSelection)
+                parts.append((table, own))
+    return parts
+
+
+def test_small_parts_of_a_table_become_one() -> None:
+    made = Groups(1 << 30)
+    for table, rows in parts_of_one_row(3, 100):
+        made.take(table, rows)
+    left = [*made.rest()]
+    assert [table for table, _ in left] == [("public", f"a{number}") for number in range(3)]
+    for _, parts in left:
+        assert len(parts) <= MOST_SMALL
+        noted = [rows for rows in parts if isinstance(rows, NotedSelection)]
+        ids = [value for rows in noted for value in rows.values.chosen(rows.starts[0]).strings().to_pylist()]
+        assert ids == [str(row) for row in range(100)]
+
+
+def test_what_small_parts_take_is_counted() -> None:
+    parts_of_one_row(1000, 1)
+    tracemalloc.start()
+    parts = parts_of_one_row(1000, 1)
+    size, _ = tracemalloc.get_traced_memory()  # of Python and numpy; Arrow's own objects are not in it
+    tracemalloc.stop()
+    assert len(parts) == 1000
+    assert size < sum(size_of(rows) for _, rows in parts) < 4 * size
 
 
 @pytest.mark.parametrize("engine", ["scan", "declaration"])

@@ -10,6 +10,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from ..arrow.batch_size import batch_size
 from ..options.table_names import TableName
 
 
@@ -32,7 +33,7 @@ class Spill:
         """Takes the next rows of a table. Raises OSError."""
         with self._lock:
             self._held.setdefault(table, []).append(batch)
-            self._sizes[table] = self._sizes.get(table, 0) + batch.nbytes
+            self._sizes[table] = self._sizes.get(table, 0) + batch_size(batch)
             while sum(self._sizes.values()) > self._memory_bytes:
                 self._write(max(self._sizes, key=self._sizes.__getitem__))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..arrow.noted.changes import CommittedRows
 from ..options import ReadOptions
 from ..options.table_names import TableName
-from ..sources.groups import Parts, groups_of_tables
+from ..sources.groups import Parts, groups_of_tables, size_of
 from ..sources.handed_rows import HandedRows, Reached
 from ..stream.capture_position import CapturePosition
 from .lake import Lake
@@ -133,7 +133,7 @@ class LakeWriter:
     ) -> None:
         """Has the rows of a table written by a thread, and waits until those that wait for it fit into memory."""
         task = self._last[name] = pool.submit(self._write_group, name, parts, self._last.get(name))
-        pending.append((task, sum(rows.nbytes for rows in parts)))
+        pending.append((task, sum(map(size_of, parts))))
         most = 2 * self._stream.threads
         while len(pending) > most or (len(pending) > 1 and sum(size for _, size in pending) > self._memory // 2):
             pending.popleft()[0].result()

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from ..arrow.batch_size import batch_size
 from ..arrow.noted.changes import CommittedRows, KeepsTable, rows_by_table
-from ..arrow.noted.selection import NotedSelection
+from ..arrow.noted.selection import NotedSelection, joined_selections
 from ..options.table_names import TableName
 
 Parts: TypeAlias = "list[pa.RecordBatch | NotedSelection]"
@@ -17,6 +18,12 @@ Parts: TypeAlias = "list[pa.RecordBatch | NotedSelection]"
 GROUP_ROWS = 122_880
 GROUP_BYTES = 32 << 20
 """At this number or size, the rows of a table become a typed batch, and a row group of its file."""
+
+_LEFT_OF_MEMORY = 7 / 8
+"""If too many bytes are waiting, so many go that this share of them may wait: not each next part makes room anew."""
+
+MOST_SMALL, SMALL_BYTES = 8, 32 << 10
+"""As soon as so many parts of a table that follow each other have at most this size, they become one part."""
 
 
 def groups_of_tables(
@@ -50,6 +57,11 @@ def groups_of_tables(
     yield from groups.rest()
 
 
+def size_of(rows: pa.RecordBatch | NotedSelection) -> int:
+    """Returns about how many bytes rows take in memory."""
+    return batch_size(rows) if isinstance(rows, pa.RecordBatch) else rows.nbytes
+
+
 class Groups:
     """Waiting rows, by table.
 
@@ -72,9 +84,9 @@ class Groups:
         parts = self._held.setdefault(table, [])
         self._shared.setdefault(table, len(parts))
         parts.append(rows)
-        self._sizes[table] = self._sizes.get(table, 0) + rows.nbytes
+        self._add_size(table, size_of(rows))
         self._counts[table] = self._counts.get(table, 0) + len(rows)
-        self._size += rows.nbytes
+        self._join_small(table, parts)
         if self._sizes[table] >= GROUP_BYTES or self._counts[table] >= GROUP_ROWS:
             self._fill(table)
 
@@ -85,9 +97,10 @@ class Groups:
 
     def full(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others."""
-        while self._full or self.are_too_large:
+        largest_last = sorted(self._sizes, key=self._sizes.__getitem__) if self.are_too_large else []
+        while self._full or (largest_last and self._size > _LEFT_OF_MEMORY * self._memory_bytes):
             if not self._full:
-                self._fill(max(self._sizes, key=self._sizes.__getitem__))
+                self._fill(largest_last.pop())
             table, parts, size = self._full.popleft()
             self._size -= size
             self._has_gone = True
@@ -107,6 +120,22 @@ class Groups:
         for table in [*self._held]:
             self._fill(table)
         yield from self.full()
+
+    def _add_size(self, table: TableName, size: int) -> None:
+        self._sizes[table] = self._sizes.get(table, 0) + size
+        self._size += size
+
+    def _join_small(self, table: TableName, parts: Parts) -> None:
+        """Joins the last parts of a table if they are small: beside its rows, each takes some memory."""
+        small = [
+            rows for rows in parts[-MOST_SMALL:] if isinstance(rows, NotedSelection) and rows.nbytes <= SMALL_BYTES
+        ]
+        if len(small) < MOST_SMALL:
+            return
+        joined = joined_selections(small)
+        parts[-MOST_SMALL:] = [joined]
+        self._add_size(table, joined.nbytes - sum(rows.nbytes for rows in small))
+        self._shared[table] = min(self._shared[table], len(parts))  # what was joined keeps nothing of other rows
 
     def _fill(self, table: TableName) -> None:
         del self._counts[table]

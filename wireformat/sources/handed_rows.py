@@ -14,6 +14,7 @@ from ..arrow.noted.selection import NotedSelection, change_rows, joined_selectio
 from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition
+from .groups import size_of
 from .identities import Identities
 
 _GROUP_BYTES = 16 << 20
@@ -80,7 +81,7 @@ def grouped_rows(
         own = of_batch(rows, table, keep) if isinstance(rows, pa.RecordBatch) else rows.of_table(table, keep)
         if own is not None and len(own):
             held.append(own)
-            size += own.nbytes
+            size += size_of(own)
             count += len(own)
         if size >= _GROUP_BYTES or count >= _GROUP_ROWS:
             yield joined_parts(held, table, keep), last

@@ -13,7 +13,7 @@ import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
 from wireformat.arrow.scan import message_batches
 from wireformat.arrow.scan.kernels import pgoutput_relations
-from wireformat.arrow.scan.kernels.pgoutput_relations import ASKED_BEFORE, SLOTS
+from wireformat.arrow.scan.kernels.pgoutput_relations import ASKED_BEFORE, KNOWN_PER_ASK, SLOTS
 from wireformat.arrow.scan.kernels.pgoutput_walk import (
     PROBES,
 )
@@ -140,6 +140,7 @@ def test_in_pieces(
     monkeypatch.setattr(pgoutput_relations, "SLOTS", slots)
     monkeypatch.setattr(pgoutput_relations, "MOST_PER_MESSAGE", most_per_message)
     monkeypatch.setattr(pgoutput_relations, "ASKED_BEFORE", asked_before)
+    monkeypatch.setattr(pgoutput_relations, "KNOWN_PER_ASK", 1 << 10)
     monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
     bounds = [0, *sorted(min(cut, len(messages)) for cut in cuts), len(messages)]
     pieces = pa.chunked_array([messages[start:stop] for start, stop in pairwise(bounds)], pa.binary())
@@ -163,7 +164,26 @@ def test_many_known_relations_are_not_looked_up_one_by_one(monkeypatch: pytest.M
     monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
     again = wf.Capture(pa.chunked_array([rows] * 4, pa.binary()), "pgoutput", after=capture.position)
     assert sum(map(len, again.changes())) == 4 * len(rows)
-    assert len(calls) <= len(rows) + 4 * (ASKED_BEFORE + 2)
+    assert len(calls) <= len(rows) + 4 * (len(rows) // KNOWN_PER_ASK + 2)
+
+
+def test_known_relations_are_not_kept_for_a_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a message that Python must read, what was kept is asked for again."""
+    oids = range(70_000, 70_000 + 4 * SLOTS)
+    rows = [hand.change(b"I", hand.image(b"N", hand.text(b"x")), oid=oid) for oid in oids]
+    described = [hand.relation(hand.column(b"c%d" % oid), oid=oid, table=b"t%d" % oid) for oid in oids]
+    odd = b"p\0" + PREPARED + "é".encode() + b"\0"
+    pieces = [described, [message for first in range(0, len(rows), 8) for message in (*rows[first : first + 8], odd)]]
+    kept: list[int] = []
+    keep_all = pgoutput_relations.keep_all
+    monkeypatch.setattr(
+        pgoutput_relations, "keep_all", lambda *given: (kept.append(len(given[2])), keep_all(*given))[1]
+    )
+    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    capture = wf.Capture(pa.chunked_array(pieces, pa.binary()), "pgoutput", mode="PERMISSIVE")
+    names = [name for batch in capture.changes() for name in batch["table_name"].to_pylist()]
+    assert [name for name in names[len(described) :] if name] == [f"t{oid}" for oid in oids]
+    assert 0 < sum(kept) <= KNOWN_PER_ASK * len(rows)
 
 
 def test_known_relations_that_are_kept_within_a_truncate_message(monkeypatch: pytest.MonkeyPatch) -> None:

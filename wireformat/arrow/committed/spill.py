@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ...options.checks import number
+from ..batch_size import batch_size
 
 Handle = int | str
 """The handle of a stored batch. It is saved in the state as it is."""
@@ -64,7 +65,7 @@ class RowSpill:
         """See RowStore.put."""
         handle = self._new_handle()
         self._in_memory[handle] = batch
-        self._bytes += batch.nbytes
+        self._bytes += batch_size(batch)
         if self._bytes > self._limit:
             batches, self._in_memory, self._bytes = self._in_memory, {}, 0
             self._write(batches.items())
@@ -88,7 +89,7 @@ class RowSpill:
     def drop(self, handle: int) -> None:
         """See RowStore.drop."""
         if handle in self._in_memory:
-            self._bytes -= self._in_memory.pop(handle).nbytes
+            self._bytes -= batch_size(self._in_memory.pop(handle))
             return
         path, _ = self._spilled.pop(handle)
         self._batches_of_file[path] -= 1

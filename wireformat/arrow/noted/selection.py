@@ -25,8 +25,8 @@ from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection, sequence_text
 
-_ROW_BYTES = 100
-"""About what a row takes beside its values."""
+_ROW_BYTES, _SELECTION_BYTES = 100, 3 << 10
+"""About what a row takes beside its values, and a selection beside its rows."""
 
 _TABLE_KINDS = np.array([TABLE_KINDS.index(kind) if kind in TABLE_KINDS else -1 for kind in KINDS])
 """The code of each kind in typed tables."""
@@ -122,7 +122,7 @@ class NotedSelection:
         first, last = self._value_range
         first_byte, last_byte = self._byte_range
         values = last_byte - first_byte + self.values.pairs.itemsize * 2 * (last - first)
-        return values + _ROW_BYTES * len(self.layout_codes)
+        return values + _ROW_BYTES * len(self.layout_codes) + _SELECTION_BYTES
 
     @cached_property
     def _value_range(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ...lsn import lsn_text
 from ..arrays import Array
+from ..batch_size import batch_size
 from ..row_changes import RELATION_ID_COLUMN
 from ..schemas import CHANGES
 from .images import EncodedLists, Image, encoded_lists, image_of_maps
@@ -94,7 +95,7 @@ class BatchSelection:
     @property
     def nbytes(self) -> int:
         """See Selection."""
-        return self.batch.nbytes
+        return batch_size(self.batch)
 
     @property
     def new(self) -> Image:

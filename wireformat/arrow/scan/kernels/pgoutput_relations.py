@@ -70,9 +70,9 @@ SLOTS, MORE_SLOTS = 1 << 8, 1 << 4
 """How many slots there are at first, and how many times as many when they are not enough, powers of two: for relations
 by their number and for Relation messages by their bytes."""
 
-ASKED_BEFORE, MOST_PER_MESSAGE = 4, 4
-"""After so many relations that a walk has asked for, all that have entries are kept, if they are at most so many for
-each message that follows: it may need few of them."""
+ASKED_BEFORE, KNOWN_PER_ASK, MOST_PER_MESSAGE = 4, 32, 4
+"""After so many relations that a walk has asked for, and one for so many that are known, all that have entries are
+kept, if they are at most so many for each message that follows: it may need few of them, or keep them for few rows."""
 
 MOST_AT_ONCE = 1 << 12
 """Among how many messages Relation messages are rewritten at once."""
@@ -175,6 +175,7 @@ class _Walk:
         self._own = np.zeros((SLOTS, OWN_FIELDS), np.int64)
         self._state = np.zeros(STATE_FIELDS, np.int64)
         self._known_generation = known.generation
+        self._asked = 0
         self._take_blocks()
 
     def find(self, message_batch: MessageBatch) -> tuple[Array, Described]:
@@ -250,7 +251,7 @@ class _Walk:
                 return codes[: state[CODES]], listed
             if self._roles[record[0]] == ASKS:
                 self._asked += 1
-                if self._asked > ASKED_BEFORE and not self._has_known and self._keep_known(count - message):
+                if not self._has_known and self._keep_known(count - message):
                     found = _with_found(found, -1, -1)  # of a Truncate message it may be the entry of another table
                     continue
                 at = 1 + 4 * in_block + (TRUNCATE_HEAD + 4 * state[TABLES] if record[0] == TRUNCATE_TAG else 0)
@@ -278,12 +279,14 @@ class _Walk:
 
     def _keep_known(self, messages: int) -> bool:
         """Keeps the relations that are known outside of blocks and have entries; none if they are many for so many
-        messages. Returns whether it kept some.
+        messages, or for what was asked. Returns whether it kept some.
         """
         outside = self._relations.outside
-        if len(outside) > MOST_PER_MESSAGE * messages:
+        if len(outside) > MOST_PER_MESSAGE * messages or self._asked <= max(
+            ASKED_BEFORE, len(outside) // KNOWN_PER_ASK
+        ):
             return False
-        self._has_known = True
+        self._has_known, self._asked = True, 0
         entries = self._known.table.known_entries(outside.values())
         has_entry = entries >= 0
         keep_all(self._cache, self._state, np.array([*outside], np.int64)[has_entry], entries[has_entry])
@@ -299,7 +302,7 @@ class _Walk:
         state[GENERATION : GENERATION + 2] += 1
         state[OPEN_BLOCK] = OUTSIDE if relations.block is None else relations.block
         state[OWN], state[UNSURE] = len(own), 1
-        self._has_known, self._asked = False, 0
+        self._has_known = False
 
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.
