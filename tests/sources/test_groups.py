@@ -16,7 +16,7 @@ from wireformat.arrow.noted.changes import CommittedRows, rows_by_table
 from wireformat.arrow.noted.selection import NotedSelection
 from wireformat.options.table_names import TableName
 from wireformat.sources import groups
-from wireformat.sources.groups import MOST_SMALL, Groups, size_of
+from wireformat.sources.groups import JOINED_PARTS, Groups, size_of
 
 from ..lake.histories import messages_of, transactions
 
@@ -80,10 +80,36 @@ def test_small_parts_of_a_table_become_one() -> None:
     left = [*made.rest()]
     assert [table for table, _ in left] == [("public", f"a{number}") for number in range(3)]
     for _, parts in left:
-        assert len(parts) <= MOST_SMALL
+        assert len(parts) <= JOINED_PARTS
         noted = [rows for rows in parts if isinstance(rows, NotedSelection)]
         ids = [value for rows in noted for value in rows.values.chosen(rows.starts[0]).strings().to_pylist()]
         assert ids == [str(row) for row in range(100)]
+
+
+def test_parts_are_joined_before_groups_go_early() -> None:
+    parts = parts_of_one_row(20, JOINED_PARTS - 1)
+    size = sum(rows.nbytes for _, rows in parts)
+    made = Groups(size // 2)
+    for table, rows in parts:
+        made.take(table, rows)
+        assert [*made.full()] == []
+    assert [sum(map(len, rows)) for _, rows in made.rest()] == [JOINED_PARTS - 1] * 20
+
+
+def test_waiting_rows_keep_little_of_what_was_joined() -> None:
+    """A row of a rare table shares its values with those of tables that have rows in each piece."""
+    memory, hot = 8 << 20, [f"table public.hot{number}: INSERT: v[text]:'{'x' * 10_000}'" for number in range(20)]
+    made = Groups(memory)
+    for piece in range(32):
+        lines = ["BEGIN 7", *hot, f"table public.rare{piece}: INSERT: v[text]:'a'", "COMMIT 7"]
+        for found in read_rows(wf.Capture([line.encode() for line in lines], "test-decoding")):
+            for table, rows in rows_by_table(found, ()):
+                made.take(table, rows)
+                assert [*made.full()] == []
+            made.let_go()
+    waiting = [rows for _, group in made.rest() for rows in group]
+    sources = {id(rows.values.source): len(rows.values.source) for rows in waiting if isinstance(rows, NotedSelection)}
+    assert 32 * 20 * 10_000 < sum(sources.values()) < memory
 
 
 def test_what_small_parts_take_is_counted() -> None:

@@ -26,15 +26,18 @@ class Spill:
         self._files: dict[TableName, list[Path]] = {}
         self._held: dict[TableName, list[pa.RecordBatch]] = {}
         self._sizes: dict[TableName, int] = {}
+        self._size = 0
         self._lock = threading.Lock()
         self._count = 0
 
     def take(self, table: TableName, batch: pa.RecordBatch) -> None:
         """Takes the next rows of a table. Raises OSError."""
         with self._lock:
+            size = batch_size(batch)
             self._held.setdefault(table, []).append(batch)
-            self._sizes[table] = self._sizes.get(table, 0) + batch_size(batch)
-            while sum(self._sizes.values()) > self._memory_bytes:
+            self._sizes[table] = self._sizes.get(table, 0) + size
+            self._size += size
+            while self._size > self._memory_bytes:
                 self._write(max(self._sizes, key=self._sizes.__getitem__))
 
     @property
@@ -53,7 +56,7 @@ class Spill:
         """Drops the rows of a table."""
         with self._lock:
             self._held.pop(table, None)
-            self._sizes.pop(table, None)
+            self._size -= self._sizes.pop(table, 0)
             for path in self._files.pop(table, ()):
                 path.unlink(missing_ok=True)
 
@@ -64,7 +67,7 @@ class Spill:
         path = Path(self._folder.name) / f"{self._count}.arrow"
         self._count += 1
         batches = self._held.pop(table)
-        del self._sizes[table]
+        self._size -= self._sizes.pop(table)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batches[0].schema, options=options) as writer:
             for batch in batches:
@@ -77,6 +80,6 @@ class Spill:
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._held, self._sizes = {}, {}
+        self._held, self._sizes, self._size = {}, {}, 0
         if self._folder is not None:
             self._folder.cleanup()

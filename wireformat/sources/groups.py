@@ -20,10 +20,14 @@ GROUP_BYTES = 32 << 20
 """At this number or size, the rows of a table become a typed batch, and a row group of its file."""
 
 _LEFT_OF_MEMORY = 7 / 8
-"""If too many bytes are waiting, so many go that this share of them may wait: not each next part makes room anew."""
+"""If too many bytes are waiting, so many go that they fill this share of the memory: not each next part makes room."""
 
-MOST_SMALL, SMALL_BYTES = 8, 32 << 10
-"""As soon as so many parts of a table that follow each other have at most this size, they become one part."""
+_COPIED_OF_MEMORY = 1 / 8
+"""What was copied may be kept a second time, up to this share of the memory."""
+
+JOINED_PARTS, SMALL_BYTES = 8, 32 << 10
+"""So many parts of a table that follow each other become one part if each has at most this size; fewer of them do if
+too many bytes are waiting."""
 
 
 def groups_of_tables(
@@ -78,6 +82,10 @@ class Groups:
         self._shared: dict[TableName, int] = {}
         """The first of the parts of a table that may keep something of other rows."""
         self._has_gone = False
+        self._copied = 0
+        """The size of what was joined since `let_go`: waiting rows of other tables may keep what it was copied from."""
+        self._has_more: set[TableName] = set()
+        """Tables with parts that came after those that were joined."""
 
     def take(self, table: TableName, rows: pa.RecordBatch | NotedSelection) -> None:
         """Takes the next rows of a table."""
@@ -86,7 +94,10 @@ class Groups:
         parts.append(rows)
         self._add_size(table, size_of(rows))
         self._counts[table] = self._counts.get(table, 0) + len(rows)
-        self._join_small(table, parts)
+        if len(parts) > 1:
+            self._has_more.add(table)
+        if len(parts) >= JOINED_PARTS:
+            self._join_small(table, JOINED_PARTS)
         if self._sizes[table] >= GROUP_BYTES or self._counts[table] >= GROUP_ROWS:
             self._fill(table)
 
@@ -97,6 +108,10 @@ class Groups:
 
     def full(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others."""
+        if self.are_too_large:
+            for table in self._has_more:
+                self._join_small(table, 2)
+            self._has_more.clear()
         largest_last = sorted(self._sizes, key=self._sizes.__getitem__) if self.are_too_large else []
         while self._full or (largest_last and self._size > _LEFT_OF_MEMORY * self._memory_bytes):
             if not self._full:
@@ -113,7 +128,7 @@ class Groups:
         for table, first in self._shared.items():
             parts = self._held[table]
             parts[first:] = [rows.alone() if isinstance(rows, NotedSelection) else rows for rows in parts[first:]]
-        self._shared, self._has_gone = {}, False
+        self._shared, self._has_gone, self._copied = {}, False, 0
 
     def rest(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields all groups."""
@@ -125,19 +140,26 @@ class Groups:
         self._sizes[table] = self._sizes.get(table, 0) + size
         self._size += size
 
-    def _join_small(self, table: TableName, parts: Parts) -> None:
-        """Joins the last parts of a table if they are small: beside its rows, each takes some memory."""
-        small = [
-            rows for rows in parts[-MOST_SMALL:] if isinstance(rows, NotedSelection) and rows.nbytes <= SMALL_BYTES
-        ]
-        if len(small) < MOST_SMALL:
+    def _join_small(self, table: TableName, least: int) -> None:
+        """Joins the last parts of a table, if at least so many are small: beside its rows, each takes some memory."""
+        parts = self._held[table]
+        small: list[NotedSelection] = []
+        for rows in reversed(parts[-JOINED_PARTS:]):
+            if not isinstance(rows, NotedSelection) or rows.nbytes > SMALL_BYTES:
+                break
+            small.insert(0, rows)
+        if len(small) < least:
             return
         joined = joined_selections(small)
-        parts[-MOST_SMALL:] = [joined]
+        parts[-len(small) :] = [joined]
         self._add_size(table, joined.nbytes - sum(rows.nbytes for rows in small))
-        self._shared[table] = min(self._shared[table], len(parts))  # what was joined keeps nothing of other rows
+        if table in self._shared:  # what was joined keeps nothing of other rows
+            self._shared[table] = min(self._shared[table], len(parts))
+        self._copied += joined.nbytes
+        self._has_gone |= self._copied > _COPIED_OF_MEMORY * self._memory_bytes
 
     def _fill(self, table: TableName) -> None:
         del self._counts[table]
         self._shared.pop(table, None)
+        self._has_more.discard(table)
         self._full.append((table, self._held.pop(table), self._sizes.pop(table)))
