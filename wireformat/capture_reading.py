@@ -32,6 +32,7 @@ from .sources.handed_rows import HandedRows, Reached
 from .sources.resumption import KnownRelations, OpenBefore, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
+from .sources.together import pieces
 from .stream.capture_position import CapturePosition, SlotPosition
 from .stream.controls import CONTROL_KINDS, Control
 from .stream.judged import wrong_format
@@ -165,16 +166,16 @@ class CaptureReading:
         if relations is not None:
             decoder.set_relations(relations)
         order = SourceOrder(self._name)
-        for index, source in enumerate(self._sources):
-            if index == len(self._firsts):
-                self._firsts.append(decoder.messages)
-            for given in source.read():
-                with self._naming_sources():
-                    for rows in rows_of(given):
-                        order.take(other_records_of(rows), source.name)
-                        yield rows
-                if self._progress is not None:
-                    self._progress(given.read_bytes)
+        for given, begins in pieces(self._sources):
+            firsts = [(decoder.messages + before, self._sources[index].name) for index, before in begins]
+            for (index, _), (first, _) in zip(begins, firsts, strict=True):
+                self._firsts += [first] * (index + 1 - len(self._firsts))
+            with self._naming_sources():
+                for rows in rows_of(given):
+                    order.take(other_records_of(rows), firsts)
+                    yield rows
+            if self._progress is not None:
+                self._progress(given.read_bytes)
         guess = decoder.other_format() if self._is_whole and self._options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
@@ -246,9 +247,8 @@ class CaptureReading:
         """Yields control records. Other records are not checked, and how far this reading comes does not matter."""
         options = replace(self._options.filtered(kinds=CONTROL_KINDS), mode="PERMISSIVE")
         decoder = self._make_decoder(options, None)
-        for source in self._sources:
-            for given in source.read():
-                yield from controls_in(decoder.batches(given, self._schema))
+        for given, _ in pieces(self._sources):
+            yield from controls_in(decoder.batches(given, self._schema))
 
     def _known_relations(self) -> Iterator[pa.RecordBatch]:
         """Yields the relations of the position, as rows before the first message."""

@@ -20,7 +20,7 @@ def transaction(xid: int, table: str, columns: str) -> list[bytes]:
 def test_a_list_is_not_made_of_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """While rows are read whose tables are known, another reading makes another list, in place of that one."""
     monkeypatch.setattr(groups, "GROUP_ROWS", 10)
-    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     before, after = "id[integer]:1 gone[integer]:7", "id[integer]:1"
     pieces = [
         transaction(1, "other", before),

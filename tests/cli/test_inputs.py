@@ -31,7 +31,7 @@ def messages_of(*paths: object) -> list[bytes | None]:
     return [
         message
         for part in parts_of(*paths)
-        for message in (part.messages.to_pylist() if isinstance(part.messages, pa.Array) else part.messages)
+        for message in (part.messages.to_pylist() if isinstance(part.messages, pa.ChunkedArray) else part.messages)
     ]
 
 

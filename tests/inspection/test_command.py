@@ -20,7 +20,8 @@ from wireformat.cli.inspection import tree
 from wireformat.inspection.reading import RecordReader, Slice
 from wireformat.inspection.scan import find_records
 from wireformat.options import ReadOptions
-from wireformat.sources import files, picked
+from wireformat.sources import files
+from wireformat.sources.picking import picked
 
 from .. import handmade
 from ..cli.commands import run, start

@@ -12,14 +12,15 @@ import wireformat as wf
 from wireformat.lake import table_folder
 from wireformat.lake.chunks import LakePlan
 from wireformat.lake.options import LakeOptions
-from wireformat.sources import groups
+from wireformat.sources import groups, together
 
 from .reading import manifest_of
 from .writing import MESSAGES, check, files_of, write
 
 
-def _in_two_files(folder: Path) -> wf.Capture:
+def _in_two_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> wf.Capture:
     """A capture that is read in two batches."""
+    monkeypatch.setattr(together, "MESSAGE_BATCH_BYTES", 0)
     for number, part in enumerate((MESSAGES[:20], MESSAGES[20:])):
         pq.write_table(pa.table({"payload": part}), folder / f"{number}.parquet")
     return wf.Capture(folder / "*.parquet", "gaussdb-binary")
@@ -28,7 +29,7 @@ def _in_two_files(folder: Path) -> wf.Capture:
 def test_large_tables_have_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the messages are read once."""
     monkeypatch.setattr(groups, "GROUP_ROWS", 1)
-    _in_two_files(tmp_path).write(tmp_path / "lake")
+    _in_two_files(tmp_path, monkeypatch).write(tmp_path / "lake")
     check(MESSAGES, tmp_path / "lake", "changes")
     (path,) = (tmp_path / "lake" / "public" / "orders").iterdir()
     assert pq.ParquetFile(path).num_row_groups == 2
@@ -78,7 +79,7 @@ def test_a_file_that_becomes_large_ends(format: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(groups, "GROUP_ROWS", 1)
     monkeypatch.setattr(table_folder, "FILE_BYTES", 1)
     lake = tmp_path / "lake"
-    written = _in_two_files(tmp_path).write(lake, format=format)
+    written = _in_two_files(tmp_path, monkeypatch).write(lake, format=format)
     check(MESSAGES, lake, "changes")
     paths = sorted((lake / "public" / "orders").glob("*.parquet"))
     assert len(paths) == 2
@@ -99,7 +100,7 @@ def test_files_that_ended_go_with_a_write_that_fails(
     write(MESSAGES[:10], tmp_path / "lake", format, "changes")
     before = files_of(tmp_path / "lake")
     pq.write_table(pa.table({"payload": [b"no message"]}), tmp_path / "2.parquet")
-    capture = _in_two_files(tmp_path)
+    capture = _in_two_files(tmp_path, monkeypatch)
     with pytest.raises(wf.DecodeError):
         capture.write(tmp_path / "lake", format=format)
     assert files_of(tmp_path / "lake") == before

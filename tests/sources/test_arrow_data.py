@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
-from wireformat.arrow.scan.message_batches import JOINED_BYTES, JOINED_MESSAGES
+from wireformat.arrow.scan.message_batches import COUNTED_BYTES
+from wireformat.limits import MESSAGE_BATCH_BYTES
 from wireformat.sources.arrow_data import arrow_source
 
-THIRD = JOINED_MESSAGES // 3
+MOST_MESSAGES = MESSAGE_BATCH_BYTES // COUNTED_BYTES
+THIRD = MOST_MESSAGES // 3
 
 
 @pytest.mark.parametrize(
-    ("size", "lengths", "joined"),
+    ("size", "lengths", "together"),
     [
         (10, [THIRD] * 7, [3 * THIRD, 3 * THIRD, THIRD]),
-        (JOINED_BYTES // 30, [10] * 7, [20, 20, 20, 10]),
-        (JOINED_BYTES, [1] * 3, [1] * 3),
-        (1, [JOINED_MESSAGES + 1, 1, 1], [JOINED_MESSAGES + 1, 2]),
+        (MESSAGE_BATCH_BYTES // 30, [10] * 7, [20, 20, 20, 10]),
+        (MESSAGE_BATCH_BYTES, [1] * 3, [1] * 3),
+        (1, [MOST_MESSAGES + 1, 1, 1], [MOST_MESSAGES + 1, 2]),
     ],
 )
-def test_small_arrays_are_joined(size: int, lengths: list[int], joined: list[int]) -> None:
+def test_arrays_are_put_together(size: int, lengths: list[int], together: list[int]) -> None:
     """Up to a number of bytes, and of messages: what a scan notes of small ones is many times as large."""
-    arrays = [pa.array([b"x" * size] * length, pa.binary()) for length in lengths]
-    source = arrow_source(pa.chunked_array(arrays), None)
+    array = pa.array([b"x" * size] * max(lengths), pa.binary())
+    batches = (pa.record_batch({"payload": array.slice(0, length)}) for length in lengths)
+    source = arrow_source(pa.RecordBatchReader.from_batches(pa.schema({"payload": pa.binary()}), batches), None)
     assert source is not None
-    assert [len(one.messages) for one in source.read()] == joined
+    assert [len(one.messages) for one in source.read()] == together
+
+
+def test_messages_before_an_error_are_read() -> None:
+    """An error of a reader comes after the messages of the batches before it."""
+    schema = pa.schema({"payload": pa.binary()})
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        for number in range(3):
+            yield pa.record_batch([[b"%d" % number]], schema=schema)
+        raise ConnectionError("the server has gone")
+
+    source = arrow_source(pa.RecordBatchReader.from_batches(schema, broken()), None)
+    assert source is not None
+    found = source.read()
+    assert next(found).messages.to_pylist() == [b"0", b"1", b"2"]
+    with pytest.raises(ConnectionError):
+        next(found)
 
 
 def test_joined_messages_are_the_same() -> None:

@@ -27,7 +27,8 @@ def read(messages: Any, **options: Any) -> list[bytes | None]:
     for source in find_sources(messages, FORMAT, **options):
         for given in source.read():
             assert not given.is_lost
-            found += given.messages.to_pylist() if isinstance(given.messages, pa.Array) else list(given.messages)
+            is_arrow = isinstance(given.messages, pa.ChunkedArray)
+            found += given.messages.to_pylist() if is_arrow else list(given.messages)
     return found
 
 

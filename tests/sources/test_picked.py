@@ -12,9 +12,10 @@ import wireformat as wf
 from wireformat.errors import WireformatError
 from wireformat.formats.registry import find_format
 from wireformat.framing.buffer import MessageBuffer
-from wireformat.sources import files, picked, skipping
-from wireformat.sources.picked import Picked, pick_message
-from wireformat.sources.skipping import Skipped, skip_messages
+from wireformat.sources import files
+from wireformat.sources.picking import picked, skipping
+from wireformat.sources.picking.picked import Picked, pick_message
+from wireformat.sources.picking.skipping import Skipped, skip_messages
 
 from ..handmade import SAMPLES
 

@@ -58,7 +58,8 @@ class FileRange:
     def arrays(self, format: str) -> Iterator[pa.Array]:
         """Yields the messages as binary arrays."""
         for given in self.source(format).read():
-            yield given.messages if isinstance(given.messages, pa.Array) else pa.array(given.messages, pa.binary())
+            found = given.messages
+            yield from found.chunks if isinstance(found, pa.ChunkedArray) else [pa.array(found, pa.binary())]
 
 
 def file_ranges(

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from ..arrow.scan.message_batches import joined_arrays, size_of
+from ..arrow.scan.message_batches import size_of
 from ..errors import OptionError
-from ..limits import MESSAGE_BATCH_BYTES
+from ..limits import MESSAGE_BATCH_BYTES, STEPPED_TIMES
 from .columns import find_column, is_binary
 from .source import SourceMessages
+from .together import chunked
 
 LIST_MESSAGES = 1 << 14
 """The most messages of an iterable that are joined before they are decoded."""
@@ -21,21 +22,29 @@ LIST_MESSAGES = 1 << 14
 class ArraySource:
     """Binary Arrow arrays.
 
-    arrays   returns the arrays, in order
+    arrays      returns the arrays, in order
+    most_bytes  up to which they are put together, so that a scan may take them at once
     """
 
     def __init__(
-        self, name: str, size: int | None, arrays: Callable[[], Iterable[pa.Array]], *, is_repeatable: bool = True
+        self,
+        name: str,
+        size: int | None,
+        arrays: Callable[[], Iterable[pa.Array]],
+        *,
+        is_repeatable: bool = True,
+        most_bytes: int = MESSAGE_BATCH_BYTES,
     ) -> None:
         self.name = name
         self.size = size
         self.is_repeatable = is_repeatable
         self._arrays = arrays
+        self._most_bytes = most_bytes
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
-        for array in joined_arrays(self._arrays()):
-            yield SourceMessages(self.name, array, size_of(array))
+        for messages in chunked(self._arrays(), self._most_bytes):
+            yield SourceMessages(self.name, messages, size_of(messages))
 
 
 class IterableSource:
@@ -100,7 +109,7 @@ def _array(data: pa.Array | pa.ChunkedArray, column: str | None) -> ArraySource:
     if column is not None:
         raise OptionError(f"option column: an array has no columns, got {column!r}")
     chunks = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
-    return ArraySource("the array", size_of(data), lambda: chunks)
+    return ArraySource("the array", size_of(data), lambda: chunks, most_bytes=STEPPED_TIMES * MESSAGE_BATCH_BYTES)
 
 
 def _dataset(data: ds.Dataset, column: str | None) -> ArraySource:

@@ -46,8 +46,8 @@ class OrderedSource:
             rows = rows.sort_by([(name, "ascending") for name in self._order_by])
         step = max(1, MESSAGE_BATCH_BYTES * rows.num_rows // max(size_of(rows), 1))
         for begin in range(0, rows.num_rows, step):
-            for array in rows[self._column].slice(begin, step).chunks:
-                yield SourceMessages(self.name, array, size_of(array))
+            messages = rows[self._column].slice(begin, step)
+            yield SourceMessages(self.name, messages, size_of(messages))
 
 
 class _OrderedInput:

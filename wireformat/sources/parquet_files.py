@@ -14,6 +14,7 @@ from ..errors import counted
 from ..limits import MESSAGE_BATCH_BYTES
 from .columns import find_column
 from .source import SourceMessages, errors_of
+from .together import chunked
 
 READ_BYTES = 1 << 20
 """The number of bytes that are read from a file at once."""
@@ -49,8 +50,8 @@ class ParquetSource:
             if not parquet.metadata.num_rows:
                 yield SourceMessages(self.name, [], self.size)
             bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
-            for batch in self._batches(parquet, [self.column]):
-                yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+            for messages in chunked(batch.column(0) for batch in self._batches(parquet, [self.column])):
+                yield SourceMessages(self.name, messages, round(len(messages) * bytes_per_row))
 
     def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yields some columns of the rows, about MESSAGE_BATCH_BYTES of messages at a time. Raises OSError."""

@@ -13,7 +13,7 @@ class SourceMessages(NamedTuple):
     """Some messages of a source, in order.
 
     source         name of the source
-    messages       a list of bytes, or a pyarrow binary array
+    messages       a list of bytes, or a pyarrow chunked array
     read_bytes     the number of bytes of the source that they take
     stream_offset  byte of the source where the first message begins; None if the source has message bounds
     is_lost        the framing is broken, here or earlier: these are the bytes as they came, not messages

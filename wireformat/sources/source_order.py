@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -47,10 +50,20 @@ class SourceOrder:
         self._begin: SourceBegin | None = None
         self._source: str | None = None
 
-    def take(self, batch: pa.RecordBatch, source: str) -> None:
-        """Looks at the next rows."""
-        if source != self._source:
-            self.take_begin(begin_of(batch), source)
+    def take(self, batch: pa.RecordBatch, sources: Sequence[tuple[int, str]]) -> None:
+        """Looks at the next rows.
+
+        sources   those that the rows may be of, in order: the index of the first message of each, and its name
+        """
+        names = [name for _, name in sources]
+        begun = names.index(self._source) + 1 if self._source in names else 0
+        if begun == len(names):
+            return
+        begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
+        firsts = [*(first for first, _ in sources[begun:]), np.iinfo(np.int64).max]
+        bounds = np.searchsorted(np.asarray(begins["message"]), firsts).tolist()
+        for (start, stop), name in zip(pairwise(bounds), names[begun:], strict=True):
+            self.take_begin(begin_of(begins.slice(start, stop - start)), name)
 
     def take_begin(self, begin: SourceBegin | None, source: str) -> None:
         """Looks at where the next rows begin."""

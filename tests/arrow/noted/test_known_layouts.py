@@ -13,7 +13,7 @@ from ...lake.histories import messages_of, transactions
 
 
 def test_a_layout_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     messages = messages_of([*transactions(40, more="more")])
     third = len(messages) // 3
     pieces = pa.chunked_array([messages[:third], messages[third : 2 * third], messages[2 * third :]], pa.binary())

@@ -27,7 +27,7 @@ from wireformat.arrow.scan.kernels import pgoutput_relations
 from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 from wireformat.arrow.written import encode
 from wireformat.formats.registry import find_format
-from wireformat.sources.skipping import Skipped, skip_messages
+from wireformat.sources.picking.skipping import Skipped, skip_messages
 
 from ...engines import FORMAT, rows
 from ...handmade import SAMPLES, commit, message, row_bodies, u16, u32, u64, user
@@ -142,7 +142,7 @@ def use_everything() -> str:
     for name, encoding in ((b"caf\xe9", "latin-1"), (b"\x95\x32\x82\x36", "gb18030")):  # of four bytes
         digest.update(repr(rows(wf.arrow.changes([relation(table=name)], "pgoutput", encoding=encoding))).encode())
     pieces = pa.chunked_array([[one] for one in whole], pa.binary())
-    with patch.object(pgoutput_relations, "ASKED_BEFORE", 0), patch.object(message_batches, "JOINED_MESSAGES", 0):
+    with patch.object(pgoutput_relations, "ASKED_BEFORE", 0), patch.object(message_batches, "COUNTED_BYTES", 1 << 40):
         digest.update(repr(rows(wf.Capture(pieces, "pgoutput").changes().read_all())).encode())
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not

@@ -141,7 +141,7 @@ def test_in_pieces(
     monkeypatch.setattr(pgoutput_relations, "MOST_PER_MESSAGE", most_per_message)
     monkeypatch.setattr(pgoutput_relations, "ASKED_BEFORE", asked_before)
     monkeypatch.setattr(pgoutput_relations, "KNOWN_PER_ASK", 1 << 10)
-    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     bounds = [0, *sorted(min(cut, len(messages)) for cut in cuts), len(messages)]
     pieces = pa.chunked_array([messages[start:stop] for start, stop in pairwise(bounds)], pa.binary())
     given = [*VARIANTS[::3], *messages]
@@ -161,7 +161,7 @@ def test_many_known_relations_are_not_looked_up_one_by_one(monkeypatch: pytest.M
     calls: list[int] = []
     follow = pgoutput_relations.follow
     monkeypatch.setattr(pgoutput_relations, "follow", lambda *given: (calls.append(given[3]), follow(*given))[1])
-    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     again = wf.Capture(pa.chunked_array([rows] * 4, pa.binary()), "pgoutput", after=capture.position)
     assert sum(map(len, again.changes())) == 4 * len(rows)
     assert len(calls) <= len(rows) + 4 * (len(rows) // KNOWN_PER_ASK + 2)
@@ -179,7 +179,7 @@ def test_known_relations_are_not_kept_for_a_few_rows(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         pgoutput_relations, "keep_all", lambda *given: (kept.append(len(given[2])), keep_all(*given))[1]
     )
-    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     capture = wf.Capture(pa.chunked_array(pieces, pa.binary()), "pgoutput", mode="PERMISSIVE")
     names = [name for batch in capture.changes() for name in batch["table_name"].to_pylist()]
     assert [name for name in names[len(described) :] if name] == [f"t{oid}" for oid in oids]
@@ -192,7 +192,7 @@ def test_known_relations_that_are_kept_within_a_truncate_message(monkeypatch: py
     described = [hand.relation(hand.column(b"c%d" % oid), oid=oid, table=b"t%d" % oid) for oid in oids]
     rows = [hand.change(b"I", hand.image(b"N", hand.text(b"x")), oid=oid) for oid in oids]
     truncated = b"T" + u32(2) + b"\0" + b"".join(map(u32, oids[-2:]))
-    monkeypatch.setattr(message_batches, "JOINED_MESSAGES", 0)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     pieces = [described, [*rows[:-2], truncated, *rows]]
     expected = wf.arrow.changes([message for piece in pieces for message in piece], "pgoutput")
     assert expected["table_name"].to_pylist()[-1] == f"t{oids[-1]}"

@@ -14,7 +14,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import BatchScan
-from wireformat.arrow.scan.message_batches import BatchSizes, message_batches
+from wireformat.arrow.scan.message_batches import COUNTED_BYTES, BatchSizes, message_batches
 
 from ...engines import ENGINES, FORMAT, MODES, read, rows
 from ...handmade import COMMIT, DELETE, HEARTBEAT, INSERT, SAMPLES, UPDATE, commit, message
@@ -239,11 +239,25 @@ def test_a_list_is_cut_as_any_other_iterable(
 
 
 def test_small_chunks_are_read_together() -> None:
-    """To scan a chunk by itself takes as long as to scan hundreds of messages."""
+    """To scan a chunk by itself takes as long as to scan thousands of messages."""
     chunks = pa.chunked_array([pa.array([one], pa.binary()) for one in MESSAGES * 100])
     (found,) = message_batches(chunks, 7)
     expected = [(index, one) for index, one in enumerate(MESSAGES * 100, 7) if one is not None]
     assert [*found.messages()] == expected
+
+
+@pytest.mark.parametrize(
+    ("threads", "are_large", "lengths"),
+    [(1, False, [10] * 5), (2, False, [10] * 5), (1, True, [40, 10]), (2, True, [20, 15, 10, 5])],
+)
+def test_chunks_are_joined_to_a_batch(
+    threads: int, are_large: bool, lengths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the size that a single array would be cut into; each message counts, however small it is."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=10 * COUNTED_BYTES, STEPPED_TIMES=4)
+    chunks = pa.chunked_array([pa.array([b"x"] * 5, pa.binary())] * 10)
+    sizes = BatchSizes(1, threads, are_large)
+    assert [len(batch.starts) for batch in message_batches(chunks, 0, sizes)] == lengths
 
 
 @each_engine

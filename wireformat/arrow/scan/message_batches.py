@@ -81,7 +81,7 @@ def message_batches(messages: Any, first: int = 0, sizes: BatchSizes | None = No
     """
     check_messages(messages)
     sizes = sizes or BatchSizes()
-    arrays = joined_arrays(messages.chunks) if isinstance(messages, pa.ChunkedArray) else [messages]
+    arrays = _joined_arrays(messages.chunks, sizes) if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
             yield from _array_batches(array, first, sizes)
@@ -90,26 +90,30 @@ def message_batches(messages: Any, first: int = 0, sizes: BatchSizes | None = No
             yield from _iterable_batches(array, first, sizes.usual)
 
 
-JOINED_BYTES, JOINED_MESSAGES = 4 << 20, 1 << 14
-"""Arrays are joined up to this size, which costs less than to read them one by one; and up to so many messages, since
-what a scan notes of small ones is many times as large."""
+COUNTED_BYTES = 1 << 7
+"""What a message counts at least where arrays are joined: what a scan notes of a small one is many times as large."""
 
 
-def joined_arrays(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
-    """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
+def _joined_arrays(arrays: list[pa.Array], sizes: BatchSizes) -> Iterator[pa.Array]:
+    """Yields the arrays, small ones that follow each other as one: each costs as much as thousands of messages."""
+    left = sum(map(counted_bytes, arrays))
     small: list[pa.Array] = []
-    size = count = 0
+    size = 0
     for array in arrays:
-        array_bytes = size_of(array)
-        is_full = size + array_bytes > JOINED_BYTES or count + len(array) > JOINED_MESSAGES
-        if small and (is_full or array.type != small[0].type):
+        array_bytes = counted_bytes(array)
+        if small and (size + array_bytes > sizes.of(left) or array.type != small[0].type):
             yield _concatenated(small)
-            small, size, count = [], 0, 0
+            left -= size
+            small, size = [], 0
         small.append(array)
         size += array_bytes
-        count += len(array)
     if small:
         yield _concatenated(small)
+
+
+def counted_bytes(array: pa.Array) -> int:
+    """Returns the size of messages as it counts where arrays are put together."""
+    return max(size_of(array), COUNTED_BYTES * len(array))
 
 
 def size_of(data: pa.Array | pa.ChunkedArray | pa.Table) -> int:

@@ -25,7 +25,7 @@ from ...inspection.scan import find_records
 from ...options import ReadOptions
 from ...printable import printable
 from ...sources.files import PARQUET_MAGIC
-from ...sources.picked import pick_message
+from ...sources.picking.picked import pick_message
 from ...sources.source import message_bytes
 from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs

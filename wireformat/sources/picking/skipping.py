@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrow.arrays import Array, read_only
-from ..errors import DecodeError
-from ..formats.base import Format
-from ..formats.registry import find_row
-from ..framing import gauss_batch, line_feeds, text_batch
-from ..limits import RECORD_BYTES
-from .splitting import MOST_ENDS, QUOTED_HEADS
+from ...arrow.arrays import Array, read_only
+from ...errors import DecodeError
+from ...formats.base import Format
+from ...formats.registry import find_row
+from ...framing import gauss_batch, line_feeds, text_batch
+from ...limits import RECORD_BYTES
+from ..splitting import MOST_ENDS, QUOTED_HEADS
 
 READ_BYTES = 2 << 20
 """The number of bytes that are examined at once; more if a line is longer."""
@@ -56,7 +56,7 @@ def skip_messages(path: Path, format: Format, skipped: Skipped, wanted: int) -> 
 
 def _skip_batches(file: FileIO, begun: int, left: int, *, separated: bool) -> tuple[int, int]:
     """Where the first message begins that was not passed, and how many of `left` there are still to pass."""
-    from ..arrow.scan.message_ends import find_batch_ends
+    from ...arrow.scan.message_ends import find_batch_ends
 
     buffer, ends = np.empty(READ_BYTES, np.uint8), np.empty(MOST_ENDS, np.int64)
     at, in_message = begun, False
@@ -77,7 +77,7 @@ def _skip_batches(file: FileIO, begun: int, left: int, *, separated: bool) -> tu
 
 def _skip_lines(file: FileIO, format: Format, begun: int, left: int) -> tuple[int, int]:
     """The same for records with a line feed after each."""
-    from ..arrow.scan.message_ends import find_line_ends
+    from ...arrow.scan.message_ends import find_line_ends
 
     buffer, ends = np.empty(READ_BYTES, np.uint8), np.empty(MOST_ENDS, np.int64)
     while left:

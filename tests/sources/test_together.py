@@ -1,0 +1,148 @@
+"""Messages of small files are decoded together; errors and the order of files are those of each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.formats.registry import find_format
+from wireformat.sources import together
+from wireformat.sources.find import find_sources
+from wireformat.sources.source import SourceMessages
+from wireformat.sources.source_order import SourceOrder
+from wireformat.sources.together import pieces
+
+from ..golden_cases import find_case
+from ..handmade import SAMPLES
+
+CASE = find_case("b_num63_single")
+FORMAT = find_format("gaussdb-binary")
+
+
+def write_files(folder: Path, parts: list[list[bytes]]) -> list[Path]:
+    paths = [folder / f"{number}.parquet" for number in range(len(parts))]
+    for path, part in zip(paths, parts, strict=True):
+        pq.write_table(pa.table({"payload": pa.array(part, pa.binary())}), path)
+    return paths
+
+
+def in_parts(messages: list[bytes], size: int) -> list[list[bytes]]:
+    return [messages[begin : begin + size] for begin in range(0, len(messages), size)]
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "counts"),
+    [(0, [2, 2, 2, 1]), (4 * 128, [4, 3]), (5 * 128, [4, 3]), (6 * 128, [6, 1]), (1 << 24, [7])],
+)
+def test_small_files_are_read_together(
+    most_bytes: int, counts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to a size; each message counts at least 128 bytes."""
+    monkeypatch.setattr(together, "MESSAGE_BATCH_BYTES", most_bytes)
+    messages = [*SAMPLES.values()][:7]
+    paths = write_files(tmp_path, in_parts(messages, 2))
+    found = [*pieces(find_sources(paths, FORMAT))]
+    assert [len(piece.messages.messages) for piece in found] == counts
+    assert [message for piece in found for message in piece.messages.messages.to_pylist()] == messages
+    assert sum(piece.messages.read_bytes for piece in found) == sum(path.stat().st_size for path in paths)
+    begins, count = [], 0
+    for piece in found:
+        begins += [(index, count + before) for index, before in piece.begins]
+        count += len(piece.messages.messages)
+    assert begins == [(0, 0), (1, 2), (2, 4), (3, 6)]
+
+
+def test_a_file_of_messages_and_one_without_rows_are_read_by_themselves(tmp_path: Path) -> None:
+    messages = [*SAMPLES.values()][:6]
+    first, empty, last = write_files(tmp_path, [messages[:2], [], messages[4:]])
+    middle = tmp_path / "middle.bin"
+    middle.write_bytes(b"".join(messages[2:4]))
+    found = [*pieces(find_sources([first, middle, empty, last], FORMAT))]
+    assert [index for piece in found for index, _ in piece.begins] == [0, 1, 1, 2, 3]
+    assert wf.Capture([first, middle, empty, last], FORMAT.name).changes().read_all().num_rows == len(
+        [*wf.decode(messages, FORMAT.name)]
+    )
+
+
+def test_messages_before_a_file_that_cannot_be_read_are_not_lost(tmp_path: Path) -> None:
+    paths = write_files(tmp_path, [[b"first"], [b"second"], [b"third"]])
+    sources = find_sources(paths, FORMAT)
+    paths[2].unlink()
+    found = pieces(sources)
+    assert next(found).messages.messages.to_pylist() == [b"first", b"second"]
+    with pytest.raises(OSError, match=r"2\.parquet"):
+        next(found)
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+@pytest.mark.parametrize("bad", range(7))
+def test_an_error_names_its_file(bad: int, is_together: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_together:
+        monkeypatch.setattr(together, "MESSAGE_BATCH_BYTES", 0)
+    messages = [*SAMPLES.values()][:7]
+    messages[bad] = messages[bad][:-1]
+    paths = write_files(tmp_path, in_parts(messages, 2))
+    for _ in range(2):
+        with pytest.raises(wf.DecodeError) as raised:
+            wf.Capture(tmp_path, FORMAT.name).changes().read_all()
+        assert (raised.value.source, raised.value.message) == (str(paths[bad // 2]), bad)
+        assert raised.value.source_message == bad % 2
+
+
+@pytest.mark.parametrize("swapped", [1, 2, 3])
+def test_files_in_a_wrong_order_are_named(swapped: int, tmp_path: Path) -> None:
+    """Each file begins where one before it begins, or after; it does not matter which are read together."""
+    messages = CASE.messages
+    begins = [index for index, event in enumerate(wf.decode(messages, CASE.format)) if event.kind == "BEGIN"]
+    bounds = [*begins[:4], len(messages)]
+    parts = [messages[start:stop] for start, stop in pairwise(bounds)]
+    parts[swapped - 1], parts[swapped] = parts[swapped], parts[swapped - 1]
+    write_files(tmp_path, parts)
+    with pytest.raises(wf.OrderError, match=rf"{swapped - 1}\.parquet.*{swapped}\.parquet") as raised:
+        wf.Capture(tmp_path, CASE.format).changes().read_all()
+    assert raised.value.source == str(tmp_path / f"{swapped}.parquet")
+
+
+def test_each_source_begins_with_its_own_first_position() -> None:
+    """Positions may fall within a source, and rows of several sources may come in any number of batches."""
+
+    def rows(*positions: tuple[int, int]) -> pa.RecordBatch:
+        messages, values = zip(*positions, strict=True)
+        columns = {
+            "kind": ["BEGIN"] * len(values),
+            "message": messages,
+            "csn": values,
+            "commit_lsn": [None] * len(values),
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    order = SourceOrder("gaussdb-binary")
+    order.take(rows((0, 5)), [(0, "a"), (4, "b"), (6, "c")])
+    order.take(rows((2, 1), (3, 9), (5, 7)), [(0, "a"), (4, "b"), (6, "c")])
+    order.take(rows((8, 7)), [(8, "d")])
+    with pytest.raises(wf.OrderError, match="d, at csn 7, got e, which begins at 6"):
+        order.take(rows((8, 1), (9, 6)), [(8, "d"), (9, "e")])
+
+
+def test_a_list_is_not_held_back() -> None:
+    """A source whose messages come slowly is read as they come."""
+
+    class Slow:
+        name, size, is_repeatable = "slow", None, False
+
+        def read(self) -> Iterator[SourceMessages]:
+            for number in range(3):
+                taken.append(number)
+                yield SourceMessages("slow", [b"x"], 1)
+
+    taken: list[int] = []
+    found = pieces([Slow()])
+    for number in range(3):
+        next(found)
+        assert taken == [*range(number + 1)]
