@@ -63,20 +63,26 @@ def test_cut_anywhere_and_changed(format: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_large_file(format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read in larger pieces after its first ones; offsets in it stay what they are."""
+    """It is read in larger pieces after its first ones, by compiled code; offsets in it stay what they are."""
     messages = [message for message in messages_of(format) if format not in TEXTS or is_batched(message)][:100]
     separator = find_format(format).separator
     path = tmp_path / "messages.bin"
     path.write_bytes(b"".join(message + separator for message in messages) + b"\xff broken")
     found = []
-    for large in (files.LARGE_BYTES, 200):
+    for large, if_loaded, is_compiled in ((1 << 30, 1 << 30, 0), (100, 100, 1), (1 << 30, 100, 1)):
         monkeypatch.setattr(files, "READ_BYTES", 100)
+        monkeypatch.setattr(files, "LARGE_IF_LOADED_BYTES", if_loaded)
         monkeypatch.setattr(files, "LARGE_READ_BYTES", 1000)
         monkeypatch.setattr(files, "LARGE_BYTES", large)
+        loaded: list[object] = []
+        monkeypatch.setattr(
+            files, "_ends_finder", lambda format, loaded=loaded: loaded.append(0) or ends_finder(format)
+        )
         source = files.message_file(path, "messages.bin", find_format(format))
         given = [*source.read()]
+        assert len(loaded) == is_compiled
         assert [message for one in given for message in one.messages][: len(messages)] == messages
         assert sum(one.read_bytes for one in given) == path.stat().st_size
         found.append(wf.Capture(path, format, mode="PERMISSIVE").changes().read_all())
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert found[0]["raw"][-1].as_py() == b"\xff broken"

@@ -58,16 +58,17 @@ def test_small_files_are_read_together(
     assert begins == [(0, 0), (1, 2), (2, 4), (3, 6)]
 
 
-def test_a_file_of_messages_and_one_without_rows_are_read_by_themselves(tmp_path: Path) -> None:
-    messages = [*SAMPLES.values()][:6]
-    first, empty, last = write_files(tmp_path, [messages[:2], [], messages[4:]])
-    middle = tmp_path / "middle.bin"
-    middle.write_bytes(b"".join(messages[2:4]))
-    found = [*pieces(find_sources([first, middle, empty, last], FORMAT))]
-    assert [index for piece in found for index, _ in piece.begins] == [0, 1, 1, 2, 3]
-    assert wf.Capture([first, middle, empty, last], FORMAT.name).changes().read_all().num_rows == len(
-        [*wf.decode(messages, FORMAT.name)]
-    )
+def test_files_of_several_kinds_are_read_in_order(tmp_path: Path) -> None:
+    """Files of messages are put together, too, but not with Parquet files, nor these with a file without rows."""
+    messages = [*SAMPLES.values()][:7]
+    first, empty, last = write_files(tmp_path, [messages[:2], [], messages[5:]])
+    binary = [tmp_path / "a.bin", tmp_path / "b.bin"]
+    for path, part in zip(binary, (messages[2:4], messages[4:5]), strict=True):
+        path.write_bytes(b"".join(part))
+    paths = [first, *binary, empty, last]
+    found = [*pieces(find_sources(paths, FORMAT))]
+    assert [{index for index, _ in piece.begins} for piece in found] == [{0}, {1, 2, 3}, {4}]
+    assert wf.Capture(paths, FORMAT.name).changes().read_all().num_rows == len([*wf.decode(messages, FORMAT.name)])
 
 
 def test_messages_before_a_file_that_cannot_be_read_are_not_lost(tmp_path: Path) -> None:
@@ -81,18 +82,31 @@ def test_messages_before_a_file_that_cannot_be_read_are_not_lost(tmp_path: Path)
 
 
 @pytest.mark.parametrize("is_together", [True, False])
+@pytest.mark.parametrize("kind", ["parquet", "bin"])
 @pytest.mark.parametrize("bad", range(7))
-def test_an_error_names_its_file(bad: int, is_together: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_its_file(
+    bad: int, kind: str, is_together: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the byte in it, if it is a file of messages."""
     if not is_together:
         monkeypatch.setattr(together, "MESSAGE_BATCH_BYTES", 0)
-    messages = [*SAMPLES.values()][:7]
-    messages[bad] = messages[bad][:-1]
-    paths = write_files(tmp_path, in_parts(messages, 2))
+    messages = [SAMPLES["insert"]] * 7
+    messages[bad] = messages[bad].replace(b"public", b"publi\xff")
+    parts = in_parts(messages, 2)
+    paths = write_files(tmp_path, parts)
+    if kind == "bin":
+        for index, part in enumerate(parts):
+            paths[index].unlink()
+            paths[index] = paths[index].with_suffix(".bin")
+            paths[index].write_bytes(b"".join(part))
     for _ in range(2):
         with pytest.raises(wf.DecodeError) as raised:
             wf.Capture(tmp_path, FORMAT.name).changes().read_all()
-        assert (raised.value.source, raised.value.message) == (str(paths[bad // 2]), bad)
-        assert raised.value.source_message == bad % 2
+        error = raised.value
+        assert (error.source, error.message, error.source_message) == (str(paths[bad // 2]), bad, bad % 2)
+        before = sum(map(len, parts[bad // 2][: bad % 2]))
+        assert error.message_offset is not None
+        assert error.stream_offset == (None if kind == "parquet" else before + error.message_offset)
 
 
 @pytest.mark.parametrize("swapped", [1, 2, 3])

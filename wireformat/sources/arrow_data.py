@@ -15,7 +15,7 @@ from .columns import find_column, is_binary
 from .source import SourceMessages
 from .together import chunked
 
-LIST_MESSAGES = 1 << 14
+LIST_MESSAGES = 1 << 16
 """The most messages of an iterable that are joined before they are decoded."""
 
 

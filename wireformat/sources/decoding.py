@@ -129,14 +129,15 @@ class SourceDecoder:
             if not self.is_read and len(self._heads) < HEADS:
                 self._heads += heads(given.messages)
         except DecodeError as error:
-            error.add(source=given.source)
-            if given.stream_offset == 0 and not (self.is_read or self._separator_bytes) and len(given.messages):
-                hint = text_file_hint(given.messages[0])
+            part, index = (given, 0) if error.message is None else given.part_of(error.message - first)
+            error.add(source=part.source)
+            if part.stream_offset == 0 and not (self.is_read or self._separator_bytes) and len(part.messages):
+                hint = text_file_hint(part.messages[0])
                 if hint is not None:
                     add_hint(error, hint)
-            if given.stream_offset is not None and error.message is not None and error.message_offset is not None:
-                before = sum(len(one) + self._separator_bytes for one in given.messages[: error.message - first])
-                error.add(stream_offset=given.stream_offset + before + error.message_offset)
+            if part.stream_offset is not None and error.message is not None and error.message_offset is not None:
+                before = sum(len(one) + self._separator_bytes for one in part.messages[:index])
+                error.add(stream_offset=part.stream_offset + before + error.message_offset)
             raise
 
     def _lost(self, given: SourceMessages, first: int) -> Iterator[Located]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import string
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +30,9 @@ PARQUET_MAGIC = b"PAR1"
 READ_BYTES, LARGE_READ_BYTES = 1 << 20, 8 << 20
 """The number of bytes that are read from a file at once, and of one that has turned out to be large."""
 
-LARGE_BYTES = 2 << 20
-"""In a larger file, compiled code finds the ends of messages. Loading that code takes longer than these bytes."""
+LARGE_BYTES, LARGE_IF_LOADED_BYTES = 2 << 20, 1 << 18
+"""In a larger file, compiled code finds the ends of messages. Loading that code takes longer than these bytes; less if
+the compiler has been loaded."""
 
 OTHER_FILES = {
     b"\x1f\x8b\x08": "is compressed with gzip; decompress it first",
@@ -90,9 +92,11 @@ class MessageSource:
         with errors_of(self.name):
             for data in chain(self._read_data(), [None]):
                 is_lost = buffer.lost is not None
-                if read_bytes > LARGE_BYTES and buffer.find_ends is None:
-                    buffer.find_ends = _ends_finder(self.format)
                 read_bytes += len(data or b"")
+                if buffer.find_ends is None and read_bytes > (
+                    LARGE_IF_LOADED_BYTES if "numba" in sys.modules else LARGE_BYTES
+                ):
+                    buffer.find_ends = _ends_finder(self.format)
                 messages = buffer.close() if data is None else self._fed(buffer, data)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
                 yield SourceMessages(self.name, messages, len(data or b""), offset, is_lost)

@@ -18,6 +18,7 @@ class SourceMessages(NamedTuple):
     stream_offset  byte of the source where the first message begins; None if the source has message bounds
     is_lost        the framing is broken, here or earlier: these are the bytes as they came, not messages
     error          why, if it is broken here
+    parts          what these were put together from, if they are of several sources; the name is that of the first
     """
 
     source: str
@@ -26,6 +27,15 @@ class SourceMessages(NamedTuple):
     stream_offset: int | None = None
     is_lost: bool = False
     error: DecodeError | None = None
+    parts: tuple[SourceMessages, ...] = ()
+
+    def part_of(self, index: int) -> tuple[SourceMessages, int]:
+        """Returns the part that has a message, and the index of the message in it."""
+        for part in self.parts:
+            if index < len(part.messages):
+                return part, index
+            index -= len(part.messages)
+        return self, index
 
 
 def message_bytes(message: Any) -> bytes | None:

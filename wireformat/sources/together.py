@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from ..arrow.scan.message_batches import counted_bytes
+from ..arrow.scan.message_batches import COUNTED_BYTES, counted_bytes
 from ..limits import MESSAGE_BATCH_BYTES
 from .source import Source, SourceMessages
 
@@ -23,8 +25,8 @@ def chunked(arrays: Iterable[pa.Array], most_bytes: int = MESSAGE_BATCH_BYTES) -
 class Piece(NamedTuple):
     """Messages that are decoded together.
 
-    messages   of one or more sources; the name is that of the first one
-    begins     for each source, its index, and how many of the messages come before its own
+    messages   of one or more sources
+    begins     for each of their parts, the index of its source, and how many messages come before it
     """
 
     messages: SourceMessages
@@ -32,30 +34,49 @@ class Piece(NamedTuple):
 
 
 def pieces(sources: Sequence[Source]) -> Iterator[Piece]:
-    """Yields the messages of all sources, in order: what small files have is put together, if it is in Arrow arrays."""
-    given = ((index, messages) for index, source in enumerate(sources) for messages in source.read())
-    for some in _together(given, lambda item: _bytes_of(item[1]), lambda item: _type_of(item[1]), MESSAGE_BATCH_BYTES):
-        begins, count = [], 0
-        for index, one in some:
-            begins.append((index, count))
-            count += len(one.messages)
-        yield Piece(_joined([one for _, one in some]), begins)
+    """Yields the messages of all sources, in order; what small sources have is put together."""
+    given = (_Given(index, source, messages) for index, source in enumerate(sources) for messages in source.read())
+    for some in _together(given, attrgetter("bytes"), attrgetter("type"), MESSAGE_BATCH_BYTES):
+        firsts = accumulate((len(one.messages.messages) for one in some), initial=0)
+        begins = [(one.source_index, first) for one, first in zip(some, firsts, strict=False)]
+        yield Piece(_joined([one.messages for one in some]), begins)
 
 
-def _bytes_of(given: SourceMessages) -> int:
-    """Returns the size as it counts; lists are decoded alone, as soon as they come."""
-    return MESSAGE_BATCH_BYTES if _type_of(given) is None else sum(map(counted_bytes, given.messages.chunks))
+class _Given(NamedTuple):
+    """Messages of a source, and its index."""
 
+    source_index: int
+    source: Source
+    messages: SourceMessages
 
-def _type_of(given: SourceMessages) -> pa.DataType | None:
-    return given.messages.type if isinstance(given.messages, pa.ChunkedArray) else None
+    @property
+    def type(self) -> object:
+        """What the messages have in common with those that they can be put together with; None if they have to be
+        decoded as they come."""
+        if not self.source.is_repeatable or self.messages.is_lost:
+            return None
+        messages = self.messages.messages
+        return messages.type if isinstance(messages, pa.ChunkedArray) else type(messages)
+
+    @property
+    def bytes(self) -> int:
+        """Their size as it counts."""
+        if self.type is None:
+            return MESSAGE_BATCH_BYTES
+        messages = self.messages.messages
+        if isinstance(messages, pa.ChunkedArray):
+            return sum(map(counted_bytes, messages.chunks))
+        return max(self.messages.read_bytes, COUNTED_BYTES * len(messages))
 
 
 def _joined(some: Sequence[SourceMessages]) -> SourceMessages:
     if len(some) == 1:
         return some[0]
-    messages = pa.chunked_array([chunk for one in some for chunk in one.messages.chunks])
-    return SourceMessages(some[0].source, messages, sum(one.read_bytes for one in some))
+    if isinstance(some[0].messages, pa.ChunkedArray):
+        messages: Any = pa.chunked_array([chunk for one in some for chunk in one.messages.chunks])
+    else:
+        messages = [message for one in some for message in one.messages]
+    return some[0]._replace(messages=messages, read_bytes=sum(one.read_bytes for one in some), parts=tuple(some))
 
 
 def _together(
