@@ -56,7 +56,7 @@ def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: 
 
     Raises OptionError and OSError.
     """
-    from wireformat.chunks.file_ranges import file_ranges
+    from wireformat.chunks.file_ranges import file_ranges, packed
 
     for name, value in of_frames.items():
         if value is not None and value != ():
@@ -68,7 +68,7 @@ def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: 
         raise wf.OptionError("option paths: expected an active Spark session, got none; make one first")
     given = local_paths("paths", paths)
     try:
-        return FileMessages(session, file_ranges(given, format, column))
+        return FileMessages(session, packed(file_ranges(given, format, column)))
     except wf.OptionError as error:
         words = (
             str(error).replace("option column", "option payload").replace("messages as column", "messages as payload")

@@ -109,6 +109,7 @@ class CaptureReading:
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
         self._sources = find_sources(messages, self._format, column, order_by)
         self._are_files = order_by is None and len(self._sources) > 1
+        self._order = SourceOrder(self._name)
         self._firsts: list[int] = []
         self._progress = progress
         self._threads = pa.cpu_count() if threads is None else threads
@@ -165,7 +166,7 @@ class CaptureReading:
         relations = self._relations()
         if relations is not None:
             decoder.set_relations(relations)
-        order = SourceOrder(self._name)
+        self._order = order = SourceOrder(self._name)
         for given, begins in pieces(self._sources):
             firsts = [(decoder.messages + before, self._sources[index].name) for index, before in begins]
             for (index, _), (first, _) in zip(begins, firsts, strict=True):

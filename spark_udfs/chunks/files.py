@@ -43,7 +43,7 @@ Read = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class FileTask:
     """What a task reads.
 
-    files    in order
+    files    of one or more chunks, in order
     first    index of the first message; 0 if it is not known yet
     plan     of the chunk, if the question needs one
     """
@@ -54,24 +54,24 @@ class FileTask:
 
 
 class FileMessages:
-    """The messages of a capture in files, with what `Messages` has. A chunk is a range of a file.
+    """The messages of a capture in files, with what `Messages` has.
 
-    files   of one stream, in order
+    chunks   of one stream, in order: each a range of a file, or some small files
     """
 
     are_chunks = False
     ranges = None
     positions = PositionColumns((), (StructField(MESSAGE, LongType()),))
 
-    def __init__(self, session: SparkSession, files: Sequence[FileRange]) -> None:
-        from wireformat.chunks.file_ranges import first_messages
+    def __init__(self, session: SparkSession, chunks: Sequence[Sequence[FileRange]]) -> None:
+        from wireformat.chunks.file_ranges import first_messages, messages_of
 
         self.session = session
-        self.files = files
-        self._firsts = first_messages(file.messages for file in files)
+        self.chunks = chunks
+        self._firsts = first_messages(map(messages_of, chunks))
 
     def count(self, messages: Iterable[int]) -> None:
-        """Takes the number of messages of each file."""
+        """Takes the number of messages of each chunk."""
         from wireformat.chunks.file_ranges import first_messages
 
         if self._firsts is None:
@@ -82,8 +82,8 @@ class FileMessages:
         from wireformat.chunks.files import check_summaries, count_through
 
         found = [*summaries.get(stream_key(()), {}).values()]
-        self._firsts = count_through(self.files, found)
-        check_summaries(format, self.files, found)
+        self._firsts = count_through(self.chunks, found)
+        check_summaries(format, self.chunks, found)
 
     def sort(self) -> None:
         """Does nothing: files are in order."""
@@ -98,7 +98,8 @@ class FileMessages:
 
     def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
         """Returns what a function makes of all files, which are there or raise."""
-        return map_tasks(self.session, [{0: pickle.dumps(FileTask(self.files, 0, None))}], read, schema)
+        files = [file for files in self.chunks for file in files]
+        return map_tasks(self.session, [{0: pickle.dumps(FileTask(files, 0, None))}], read, schema)
 
     def map_chunks(
         self,
@@ -111,11 +112,11 @@ class FileMessages:
     ) -> DataFrame:
         """Returns what a function makes of each chunk; see `Messages.map_chunks`."""
         found = []
-        for number, file in enumerate(self.files):
+        for number, files in enumerate(self.chunks):
             if not only_planned or number in (plans or ()):
                 first = 0 if self._firsts is None else self._firsts[number]
                 plan = None if plans is None else plans[number][stream_key(())]
-                found.append({number: pickle.dumps(FileTask([file], first, plan))})
+                found.append({number: pickle.dumps(FileTask(files, first, plan))})
         return map_tasks(self.session, found, read, schema)
 
 
@@ -183,10 +184,9 @@ class FileGroupMessages:
     @cached_property
     def needed(self) -> list[bytes]:
         """The messages of pgoutput that later ones need, without repetitions."""
-        from wireformat.chunks.files import needed_of_file
+        from wireformat.chunks.files import needed_of_files
 
-        (file,) = self._task.files
-        return needed_of_file(file, self._format)
+        return needed_of_files(self._task.files, self._format)
 
     def columns(self, messages: pa.Array) -> list[pa.Array]:
         """Returns the positions of messages, by their indices in the group."""
@@ -200,9 +200,7 @@ class FileGroupMessages:
         """Returns an error with the index of its message in all files."""
         from wireformat.chunks.summary import counted_from
 
-        if len(self._task.files) > 1:  # the capture has counted the messages of all files
-            return error
-        return counted_from(error, self._task.first, self._task.files[0])
+        return counted_from(error, self._task.first, self._task.files)
 
     def name_records(self, seen: SeenRecords) -> None:
         """Does nothing: the driver counts the messages of all files."""

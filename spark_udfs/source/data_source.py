@@ -247,7 +247,7 @@ class WireformatReader(DataSourceReader):
             try:
                 yield from self._rows_of(chunk, table)
             except wf.WireformatError as error:
-                raise counted_from(error, chunk.first, chunk.file) from None
+                raise counted_from(error, chunk.first, chunk.files) from None
 
     def _current_rows(
         self, chunks: Sequence[FileChunk], table: _SparkTable, keys: Sequence[str]
@@ -257,7 +257,7 @@ class WireformatReader(DataSourceReader):
 
         options = self._options
         assert options.table is not None, "its list of tables is there"
-        files = Sources([chunk.file.source(options.format) for chunk in chunks])
+        files = Sources(file.source(options.format) for chunk in chunks for file in chunk.files)
         capture = wf.Capture(files, options.format, threads=1, **options.reading)
         yield from capture.latest_by(table.part(0), options.table, keys).to_batches()
 

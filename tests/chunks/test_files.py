@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.chunks.file_ranges import file_ranges, first_messages
+from wireformat.chunks import file_ranges as ranges_of_files
+from wireformat.chunks.file_ranges import FileRange, file_ranges, first_messages, packed
 from wireformat.chunks.files import survey
 from wireformat.chunks.summary import counted_from
 
@@ -51,10 +53,17 @@ def write_files(messages: Sequence[bytes | None], cuts: Sequence[int], folder: P
 
 @pytest.mark.parametrize("format", ["pgoutput", "gaussdb-binary"])
 @at_most(8)
-@given(cuts=CUTS, group=st.integers(20, 300), range_bytes=st.sampled_from([1, 5_000, 1 << 20]))
-def test_ranges_of_files_give_what_the_whole_gives(format: str, cuts: list[int], group: int, range_bytes: int) -> None:
+@given(
+    cuts=CUTS,
+    group=st.integers(20, 300),
+    range_bytes=st.sampled_from([1, 5_000, 1 << 20]),
+    chunks=st.sampled_from([1, 2, 1000]),
+)
+def test_ranges_of_files_give_what_the_whole_gives(
+    format: str, cuts: list[int], group: int, range_bytes: int, chunks: int
+) -> None:
     messages = messages_of(format)
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, patch.object(ranges_of_files, "LEAST_CHUNKS", chunks):
         folder = write_files(messages, cuts, Path(name), group)
         whole = wf.Capture(folder, format)
         found = survey(folder, format, range_bytes=range_bytes)
@@ -85,8 +94,34 @@ def test_the_number_of_ranges_is_limited(tmp_path: Path, monkeypatch: pytest.Mon
     assert 3 <= len(file_ranges(tmp_path, "pgoutput", range_bytes=1)) < 8
 
 
-def test_files_of_messages(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("packed_bytes", "least", "together"), [(0, 1, 1), (14_000, 1, 2), (1 << 24, 1, 4), (1 << 24, 1000, 1)]
+)
+def test_small_files_are_a_chunk_together(packed_bytes: int, least: int, together: int, tmp_path: Path) -> None:
+    """Up to a number of bytes, if enough chunks are left; a file that has several ranges is no part of such a chunk."""
+    write_files(messages_of("pgoutput"), [20, 40, 60, 80], tmp_path, 20)
+    ranges = [*file_ranges(tmp_path, "pgoutput", range_bytes=5_000), FileRange(tmp_path / "empty")]
+    with patch.multiple(ranges_of_files, PACKED_BYTES=packed_bytes, LEAST_CHUNKS=least):
+        found = packed(ranges)
+    assert [one for files in found for one in files] == ranges
+    last = [files for files in found if files[0].path.name == "4.parquet"]
+    assert len(last) > 1
+    assert all(len(files) == 1 for files in last)
+    assert len(found[-1]) == 1
+    assert max(len(files) for files in found if files not in last) == together
+
+
+def test_files_without_bytes_are_a_chunk_together(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.bin").touch()
+    assert len(packed(file_ranges(tmp_path, "gaussdb-binary"))) == 1
+    assert packed([]) == []
+
+
+@pytest.mark.parametrize("least", [1, 1000])
+def test_files_of_messages(least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They do not say how many messages they have, and each is one range."""
+    monkeypatch.setattr(ranges_of_files, "LEAST_CHUNKS", least)
     messages = [message for message in messages_of("gaussdb-binary") if message is not None]
     for number, start in enumerate(range(0, len(messages), 20)):
         (tmp_path / f"{number}.bin").write_bytes(b"".join(messages[start : start + 20]))
@@ -94,7 +129,7 @@ def test_files_of_messages(tmp_path: Path) -> None:
     assert {file.groups for file in files} == {None}
     assert first_messages(file.messages for file in files) is None
     found = survey(tmp_path, "gaussdb-binary")
-    assert [chunk.first for chunk in found.chunks] == [*range(0, len(messages), 20)]
+    assert [chunk.first for chunk in found.chunks] == ([0] if least == 1 else [*range(0, len(messages), 20)])
     assert found.listed.select(DEFINITION).equals(wf.Capture(tmp_path, "gaussdb-binary").tables().select(DEFINITION))
 
 
@@ -107,18 +142,20 @@ def same_error(files: Any, format: str) -> wf.DecodeError | wf.OrderError:
     """Returns the error that a look through files raises, which is that of one reading."""
     with pytest.raises(wf.WireformatError) as one:
         wf.Capture(files, format).tables()
-    with pytest.raises(wf.WireformatError) as other:
-        survey(files, format, range_bytes=1)
-    assert str(other.value) == str(one.value)
+    for least, range_bytes in ((1, 1), (1, 1 << 30), (2, 1 << 30), (1000, 1)):
+        with pytest.raises(wf.WireformatError) as other, patch.object(ranges_of_files, "LEAST_CHUNKS", least):
+            survey(files, format, range_bytes=range_bytes)
+        assert str(other.value) == str(one.value)
     assert isinstance(one.value, (wf.DecodeError, wf.OrderError))
     return one.value
 
 
 def test_files_in_another_order_than_the_stream(tmp_path: Path) -> None:
     messages = messages_of("gaussdb-binary")
-    write_files(messages, [len(messages) // 2], tmp_path, 30)
-    error = same_error([tmp_path / "1.parquet", tmp_path / "0.parquet"], "gaussdb-binary")
-    assert isinstance(error, wf.OrderError)
+    write_files(messages, [len(messages) // 4, len(messages) // 2, len(messages) * 3 // 4], tmp_path, 1000)
+    for order in ("1023", "0213", "0132", "3210"):
+        error = same_error([tmp_path / f"{number}.parquet" for number in order], "gaussdb-binary")
+        assert isinstance(error, wf.OrderError)
 
 
 def test_errors_count_the_messages_of_all_files(tmp_path: Path) -> None:

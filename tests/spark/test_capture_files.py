@@ -45,20 +45,27 @@ def stream_of(format: str) -> list[bytes]:
     return [*map(bytes, wf.encode(wf.testing.stream(3, 60, seed=4, format=format), format))]
 
 
-@pytest.fixture(scope="module", params=["pgoutput", "gaussdb-binary", "files of messages"])
+@pytest.fixture(scope="module", params=["pgoutput", "gaussdb-binary", "files of messages", "small files"])
 def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("raw") / "files"
     if request.param == "files of messages":
         return files_of_messages(folder, stream_of("gaussdb-binary")), "gaussdb-binary"
+    if request.param == "small files":
+        return parquet_files(folder, stream_of("pgoutput"), files=20), "pgoutput"
     return parquet_files(folder, stream_of(request.param)), request.param
 
 
 @pytest.fixture(scope="module")
 def capture(given: tuple[Path, str], spark: SparkSession) -> spark_udfs.Capture:
+    """Large files have several chunks, small ones are a chunk together."""
     path, format = given
-    with patch("wireformat.chunks.file_ranges.file_ranges", lambda *args: file_ranges(*args, range_bytes=8_000)):
+    has_small = len([*path.glob("*.parquet")]) > 10
+    range_bytes = 1 << 20 if has_small else 8_000
+    with patch("wireformat.chunks.file_ranges.file_ranges", lambda *args: file_ranges(*args, range_bytes=range_bytes)):
         found = spark_udfs.capture(paths=path, format=format)
-    assert len(found._messages.files) > 2
+    chunks = found._messages.chunks
+    assert len(chunks) > 2
+    assert any(len(files) > 1 for files in chunks) == has_small
     return found
 
 

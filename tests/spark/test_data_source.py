@@ -134,8 +134,8 @@ def test_create_table(spark: SparkSession, files: Path, columns: str) -> None:
 
 def test_the_chunks_are_the_files(files: Path) -> None:
     found = survey(files, "pgoutput")
-    assert [chunk.file.path.name for chunk in found.chunks] == [
-        f"{number}.parquet" for number in range(len(found.chunks))
+    assert [[file.path.name for file in chunk.files] for chunk in found.chunks] == [
+        [f"{number}.parquet"] for number in range(len(found.chunks))
     ]
     assert len(found.chunks) > 4
     assert any(chunk.plan.fates for chunk in found.chunks)

@@ -29,7 +29,7 @@ from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
 from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
-from ..sources.source_order import SourceOrder
+from ..sources.source_order import NamedBegin, SourceOrder
 from ..stream.chunk_plan import ChunkPlan
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 
@@ -88,6 +88,12 @@ class ChunkCapture(Capture):
         )
         self._begin_reading()
         return self._decoded(options, widened(checked_schema(columns, self._name), "kind", *SourceOrder.COLUMNS))
+
+    @property
+    def source_begins(self) -> tuple[NamedBegin, ...]:
+        """Where the first and the last source with positions begin, as far as the last reading came."""
+        first, last = self._order.first, self._order.last
+        return () if first is None or last is None else (first, last)
 
     @property
     def messages_read(self) -> int:

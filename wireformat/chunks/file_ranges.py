@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from ..arrow.scan.message_batches import COUNTED_BYTES
 from ..formats.registry import find_format
+from ..limits import MESSAGE_BATCH_BYTES
 from ..sources.files import file_source
 from ..sources.find import paths_of
 from ..sources.parquet_files import ParquetSource, RowGroup
@@ -18,6 +22,10 @@ from ..sources.source import Source
 RANGE_BYTES = 128 << 20
 """About how many bytes of messages a range of a Parquet file has."""
 
+
+PACKED_BYTES, LEAST_CHUNKS = MESSAGE_BATCH_BYTES, 8
+"""About how many bytes of messages small files may have that are one chunk: as many as are decoded together, but less
+if there were fewer chunks than this then, since chunks are what is read at the same time."""
 
 MOST_RANGES = 20_000
 """About the largest number of ranges of Parquet files: the memory for the plan of a stream grows with them."""
@@ -30,7 +38,7 @@ class FileRange:
     column     of a Parquet file, with the messages
     groups     the first row group, and the one after the last; None for a file of messages
     messages   how many there are, if the file says so
-    bytes      of the messages of a Parquet file, before compression
+    bytes      of the messages, of a Parquet file before compression
     first      index of the first one in the file; None if there are no other files
     """
 
@@ -79,7 +87,7 @@ def file_ranges(
         if isinstance(source, ParquetSource):
             files.append((FileRange(absolute, source.column), source.row_groups()))
         else:
-            files.append((FileRange(absolute), None))
+            files.append((FileRange(absolute, bytes=path.stat().st_size), None))
     all_bytes = sum(group.bytes for _, groups in files for group in groups or ())
     most = None if range_bytes is None else max(range_bytes, all_bytes // MOST_RANGES)
     found: list[FileRange] = []
@@ -95,6 +103,26 @@ def file_ranges(
     return found if len(files) > 1 else [replace(file, first=None) for file in found]
 
 
+def packed(ranges: Iterable[FileRange]) -> list[tuple[FileRange, ...]]:
+    """Returns chunks: ranges of files, in order, of which those that are small files are together.
+
+    A chunk costs as much as thousands of messages.
+    """
+    by_file = [[*of_file] for _, of_file in groupby(ranges, attrgetter("path"))]
+    sizes = [sum(max(part.bytes, COUNTED_BYTES * (part.messages or 0)) for part in parts) for parts in by_file]
+    most = min(PACKED_BYTES, sum(sizes) // LEAST_CHUNKS)
+    found: list[tuple[FileRange, ...]] = []
+    size = 0
+    for parts, file_bytes in zip(by_file, sizes, strict=True):
+        if found and len(parts) == 1 and size + file_bytes <= most:
+            found[-1] += (parts[0],)
+            size += file_bytes
+        else:
+            found += [(part,) for part in parts]
+            size = file_bytes if len(parts) == 1 else most + 1
+    return found
+
+
 def _bounds(sizes: Sequence[int], most: int | None) -> Iterator[tuple[int, int]]:
     """Yields start and stop of ranges of items; a range has less than `most` bytes, or one item."""
     start = total = 0
@@ -107,10 +135,17 @@ def _bounds(sizes: Sequence[int], most: int | None) -> Iterator[tuple[int, int]]
         yield start, len(sizes)
 
 
-def first_messages(counts: Iterable[int | None]) -> list[int] | None:
-    """Returns the index of the first message of each range; None if the number of messages is not known of all.
+def messages_of(files: Iterable[FileRange]) -> int | None:
+    """Returns how many messages files have; None if it is not known of all."""
+    counts = [file.messages for file in files]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
-    counts   the number of messages of each range
+
+def first_messages(counts: Iterable[int | None]) -> list[int] | None:
+    """Returns the index of the first message of each chunk; None if the number of messages is not known of all.
+
+    counts   the number of messages of each chunk
     """
     firsts = [0]
     for count in counts:

@@ -21,57 +21,62 @@ from ..sources.source_order import SourceOrder
 from ..stream.chunk_plan import ChunkPlan, plan_chunks
 from ..stream.transactions import TransactionMachine
 from .capture import ChunkCapture
-from .file_ranges import RANGE_BYTES, FileRange, file_ranges, first_messages
+from .file_ranges import RANGE_BYTES, FileRange, file_ranges, first_messages, packed
 from .relations import needed_messages, of_needed_kinds, relation_changes, relations_before
 from .summary import ChunkSummary, counted_from, seen_in, summarized
 
 
-def needed_of_file(file: FileRange, format: str) -> list[bytes]:
-    """Returns the messages of pgoutput in a file that describe relations and blocks, without repetitions."""
-    return needed_messages(chain.from_iterable(map(of_needed_kinds, file.arrays(format))))
+def needed_of_files(files: Iterable[FileRange], format: str) -> list[bytes]:
+    """Returns the messages of pgoutput in files that describe relations and blocks, without repetitions."""
+    arrays = chain.from_iterable(file.arrays(format) for file in files)
+    return needed_messages(chain.from_iterable(map(of_needed_kinds, arrays)))
 
 
-def check_summaries(format: str, files: Sequence[FileRange], summaries: Iterable[ChunkSummary]) -> None:
+def check_summaries(format: str, chunks: Sequence[Sequence[FileRange]], summaries: Iterable[ChunkSummary]) -> None:
     """Raises the first error of the messages in files, also if the files are not in the order of the stream."""
     order, first = SourceOrder(format), 0
-    for file, summary in zip(files, summaries, strict=True):
-        try:
-            order.take_begin(summary.begin, str(file.path))
-        except OrderError as error:
-            raise counted_from(error, first, file) from None
+    for files, summary in zip(chunks, summaries, strict=True):
+        for begin in summary.begins:
+            try:
+                order.take_begin(begin)
+            except OrderError as error:
+                if len(files) > 1:
+                    error.add(source=begin.source, source_message=begin.begin.message - begin.first)
+                raise counted_from(error, first, files) from None
         if summary.error is not None:
             raise summary.error
         first += summary.messages
 
 
-def count_through(files: Sequence[FileRange], summaries: Sequence[ChunkSummary]) -> list[int]:
-    """Numbers the messages in the findings through all files; returns the index of the first message of each file."""
+def count_through(chunks: Sequence[Sequence[FileRange]], summaries: Sequence[ChunkSummary]) -> list[int]:
+    """Numbers the messages in the findings through all files; returns the index of the first message of each chunk."""
     firsts = first_messages(summary.messages for summary in summaries) or []
-    for first, file, summary in zip(firsts, files, summaries, strict=True):
-        summary.count_from(first, file)
+    for first, files, summary in zip(firsts, chunks, summaries, strict=True):
+        summary.count_from(first, files)
     return firsts
 
 
 @dataclass(frozen=True)
 class FileChunk:
-    """A range of a file of a stream.
+    """A range of a file of a stream, or some small files.
 
+    files       in order
     first       index of its first message in the stream
     plan        what it needs of the others
     relations   of pgoutput, before its first message
     versions    of tables with several versions: the index in the list of tables of the one of the first row
     """
 
-    file: FileRange
+    files: Sequence[FileRange]
     first: int
     plan: ChunkPlan
     relations: Relations | None
     versions: Mapping[TableName, int]
 
     def capture(self, format: str, **options: Any) -> ChunkCapture:
-        """Returns the capture of the range."""
-        source = Sources([self.file.source(format)])
-        return ChunkCapture(source, format, plan=self.plan, relations=self.relations, threads=1, **options)
+        """Returns the capture of the chunk."""
+        sources = Sources(file.source(format) for file in self.files)
+        return ChunkCapture(sources, format, plan=self.plan, relations=self.relations, threads=1, **options)
 
 
 @dataclass(frozen=True)
@@ -105,28 +110,31 @@ def survey(
     Raises the first error of the messages; one of their order within a file is raised by the chunk that has it.
     """
     name = find_format_name(format)
-    files = file_ranges(paths, name, column, range_bytes)
-    known: list[Relations | None] = [None] * len(files)
+    chunks = packed(file_ranges(paths, name, column, range_bytes))
+    known: list[Relations | None] = [None] * len(chunks)
     if name == "pgoutput":
-        needed = ((number, needed_of_file(one, name)) for number, one in enumerate(files))
+        needed = ((number, needed_of_files(files, name)) for number, files in enumerate(chunks))
         reading = {key: options[key] for key in ("encoding", "encoding_errors", "dialect") if key in options}
         changes = [*relation_changes(needed, ReadOptions.check(mode="PERMISSIVE", **reading))]
-        known = [relations_before(number, changes) for number in range(len(files))]
+        known = [relations_before(number, changes) for number in range(len(chunks))]
     summaries = [
-        summarized(ChunkCapture(Sources([one.source(name)]), name, relations=relations, **options), tables=tables)
-        for one, relations in zip(files, known, strict=True)
+        summarized(
+            ChunkCapture(Sources(file.source(name) for file in files), name, relations=relations, **options),
+            tables=tables,
+        )
+        for files, relations in zip(chunks, known, strict=True)
     ]
-    firsts = count_through(files, summaries)
-    check_summaries(name, files, summaries)
+    firsts = count_through(chunks, summaries)
+    check_summaries(name, chunks, summaries)
     seen_in(summaries).check(name)
     planned = plan_chunks([summary.items for summary in summaries], TransactionMachine())
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
     observed = [(number, one) for number, summary in enumerate(summaries) for one in summary.observed]
-    versions: list[dict[TableName, int]] = [{} for _ in files]
+    versions: list[dict[TableName, int]] = [{} for _ in chunks]
     for table, of_chunks in first_versions(observed).items():
         for number, version in of_chunks.items():
             versions[number][table] = version
     return Survey(
-        [FileChunk(*of_file) for of_file in zip(files, firsts, plans, known, versions, strict=True)],
+        [FileChunk(*of_chunk) for of_chunk in zip(chunks, firsts, plans, known, versions, strict=True)],
         tables_of_observations((one for _, one in observed), name, POSITION),
     )

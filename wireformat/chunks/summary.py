@@ -12,14 +12,13 @@ import pyarrow as pa
 from ..arrow.change_table import checked_schema
 from ..arrow.columns.rows_from_events import build
 from ..arrow.committed.chunk_items import ChunkItems
-from ..arrow.noted.rows import other_records_of
 from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
 from ..arrow.unread import ReadSummary
 from ..errors import DecodeError, OrderError, WireformatError
 from ..events import Relation
 from ..options.table_names import TableName
-from ..sources.source_order import SourceBegin, begin_of
+from ..sources.source_order import NamedBegin
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import BEFORE_ALL, Located
@@ -38,7 +37,7 @@ class ChunkSummary:
     observed      facts about the columns of the tables
     row_facts     facts about the rows of the tables
     seen          whether anything could be read
-    begin         where it begins
+    begins        where its first and its last source with positions begin; none if no source has any
     error         why the reading failed; the rest is that of the rows before
     """
 
@@ -48,17 +47,17 @@ class ChunkSummary:
     observed: list[Observation] = field(default_factory=list)
     row_facts: dict[TableName, RowFacts] = field(default_factory=dict)
     seen: ReadSummary = field(default_factory=ReadSummary)
-    begin: SourceBegin | None = None
+    begins: tuple[NamedBegin, ...] = ()
     error: WireformatError | None = None
 
-    def count_from(self, first: int, file: FileRange) -> None:
-        """Counts the messages in what was found in a file from `first` instead of 0."""
+    def count_from(self, first: int, files: Sequence[FileRange]) -> None:
+        """Counts the messages in what was found in files from `first` instead of 0."""
         self.observed = [
             one._replace(first=_counted(one.first, first), last=_counted(one.last, first)) for one in self.observed
         ]
         for error in (self.error, *self.items[-1:]):
             if isinstance(error, WireformatError):
-                counted_from(error, first, file)
+                counted_from(error, first, files)
 
 
 def seen_in(summaries: Iterable[ChunkSummary]) -> ReadSummary:
@@ -70,11 +69,14 @@ def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
     return {**position, "message": position["message"] + first}
 
 
-def counted_from(error: WireformatError, first: int, file: FileRange | None = None) -> WireformatError:
-    """Returns an error whose message is counted from `first` instead of 0, with the file if there are several."""
+def counted_from(error: WireformatError, first: int, files: Sequence[FileRange] = ()) -> WireformatError:
+    """Returns an error whose message is counted from `first` instead of 0.
+
+    files   that were read; the error gets the name if it is one of several. Those of a chunk with more have named it
+    """
     if isinstance(error, (DecodeError, OrderError)) and error.message is not None:
-        if file is not None and file.first is not None:
-            error.add(source=str(file.path), source_message=error.message + file.first)
+        if len(files) == 1 and files[0].first is not None:
+            error.add(source=str(files[0].path), source_message=error.message + files[0].first)
         error.add(message=error.message + first)
     return error
 
@@ -94,12 +96,12 @@ def summarized(
         for rows in capture.noted(tables):
             is_batch = isinstance(rows, pa.RecordBatch)
             summary.seen = summary.seen.and_of(rows) if is_batch else summary.seen.and_of_source(rows)
-            summary.begin = summary.begin or begin_of(other_records_of(rows))
             items.take(rows)
             noted_tables.take(rows)
     except WireformatError as error:
         summary.error = error
     noted_tables.finish()
+    summary.begins = capture.source_begins
     summary.messages = capture.messages_read
     summary.dropped = capture.rows_dropped
     summary.items = items.items

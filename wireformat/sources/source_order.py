@@ -37,8 +37,21 @@ def begin_of(batch: pa.RecordBatch) -> SourceBegin | None:
     return None
 
 
+class NamedBegin(NamedTuple):
+    """Where a source begins.
+
+    first   index of its first message
+    """
+
+    source: str
+    first: int
+    begin: SourceBegin
+
+
 class SourceOrder:
     """Checks that sources come in the order of their positions: each begins at or after the beginning of the last one.
+
+    `first` and `last` are the beginnings of the first and the last source with positions.
 
     Raises OrderError, which names both.
     """
@@ -47,8 +60,8 @@ class SourceOrder:
 
     def __init__(self, format: str) -> None:
         self._format = format
-        self._begin: SourceBegin | None = None
-        self._source: str | None = None
+        self.first: NamedBegin | None = None
+        self.last: NamedBegin | None = None
 
     def take(self, batch: pa.RecordBatch, sources: Sequence[tuple[int, str]]) -> None:
         """Looks at the next rows.
@@ -56,22 +69,28 @@ class SourceOrder:
         sources   those that the rows may be of, in order: the index of the first message of each, and its name
         """
         names = [name for _, name in sources]
-        begun = names.index(self._source) + 1 if self._source in names else 0
+        begun = names.index(self.last.source) + 1 if self.last is not None and self.last.source in names else 0
         if begun == len(names):
             return
         begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
         firsts = [*(first for first, _ in sources[begun:]), np.iinfo(np.int64).max]
         bounds = np.searchsorted(np.asarray(begins["message"]), firsts).tolist()
-        for (start, stop), name in zip(pairwise(bounds), names[begun:], strict=True):
-            self.take_begin(begin_of(begins.slice(start, stop - start)), name)
+        for (start, stop), (first, name) in zip(pairwise(bounds), sources[begun:], strict=True):
+            begin = begin_of(begins.slice(start, stop - start))
+            if begin is not None:
+                self.take_begin(NamedBegin(name, first, begin))
 
-    def take_begin(self, begin: SourceBegin | None, source: str) -> None:
-        """Looks at where the next rows begin."""
-        if begin is None or source == self._source:
+    def take_begin(self, named: NamedBegin) -> None:
+        """Looks at where the next source begins."""
+        if self.last is None:
+            self.first = self.last = named
             return
-        earlier, before = self._begin, self._source
-        self._source, self._begin = source, begin
-        if earlier is None or earlier.column != begin.column or earlier.value <= begin.value:
+        before, _, earlier = self.last
+        source, _, begin = named
+        if source == before:
+            return
+        self.last = named
+        if earlier.column != begin.column or earlier.value <= begin.value:
             return
         text = str if begin.column == "csn" else lsn_text
         raise OrderError(
