@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from wireformat.arrow.noted.changes import CommittedRows, rows_by_table
 from wireformat.arrow.noted.selection import NotedSelection
 from wireformat.options.table_names import TableName
 from wireformat.sources import groups
-from wireformat.sources.groups import JOINED_PARTS, Groups, size_of
+from wireformat.sources.groups import JOINED_PARTS, Groups, groups_of_tables, size_of
 
 from ..lake.histories import messages_of, transactions
 
@@ -94,6 +95,31 @@ def test_parts_are_joined_before_groups_go_early() -> None:
         made.take(table, rows)
         assert [*made.full()] == []
     assert [sum(map(len, rows)) for _, rows in made.rest()] == [JOINED_PARTS - 1] * 20
+
+
+def test_parts_are_joined_before_the_messages_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of tables is made early, which takes another reading, only if joined parts are too large, too."""
+    parts = parts_of_one_row(20, JOINED_PARTS - 1)
+    size = sum(rows.nbytes for _, rows in parts)
+    monkeypatch.setattr(groups, "rows_by_table", lambda part, *_: [part])
+
+    def taken_when_listed(memory: int) -> int:
+        taken: list[Any] = []
+        listed: list[int] = []
+
+        def each() -> Iterator[Any]:
+            for part in parts:
+                taken.append(part)
+                yield part
+
+        found = groups_of_tables(
+            each(), (), lambda _: True, memory, lambda: bool(listed), lambda: listed.append(len(taken))
+        )
+        assert sum(len(rows) for _, group in found for rows in group) == len(parts)
+        return listed[0]
+
+    assert taken_when_listed(size // 2) == len(parts)
+    assert taken_when_listed(size // 100) < len(parts)
 
 
 def test_waiting_rows_keep_little_of_what_was_joined() -> None:

@@ -100,18 +100,18 @@ class Groups:
             self._join_small(table, JOINED_PARTS)
         if self._sizes[table] >= GROUP_BYTES or self._counts[table] >= GROUP_ROWS:
             self._fill(table)
+        if self.are_too_large:
+            for joined in self._has_more:
+                self._join_small(joined, 2)
+            self._has_more.clear()
 
     @property
     def are_too_large(self) -> bool:
-        """Whether more bytes are waiting than `memory_bytes`."""
+        """Whether more bytes are waiting than `memory_bytes`, though small parts were joined."""
         return self._size > self._memory_bytes
 
     def full(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields the groups that are large enough; if too many bytes are waiting, also the largest of the others."""
-        if self.are_too_large:
-            for table in self._has_more:
-                self._join_small(table, 2)
-            self._has_more.clear()
         largest_last = sorted(self._sizes, key=self._sizes.__getitem__) if self.are_too_large else []
         while self._full or (largest_last and self._size > _LEFT_OF_MEMORY * self._memory_bytes):
             if not self._full:
