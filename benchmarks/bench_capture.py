@@ -1,10 +1,15 @@
-"""wf.Capture from bytes, in one thread: changes of committed transactions, and typed tables: one of many, and all."""
+"""wf.Capture from bytes, in one thread: changes of committed transactions, and typed tables: one of many, and all; and
+one from messages in small arrays and files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import wireformat as wf
 
@@ -20,6 +25,36 @@ SCHEMA = next({column.name: column.type for column in columns} for *name, column
 """The columns of the table and their SQL types."""
 
 COMMITTED, TYPED, TYPED_ALL = "Capture.committed", "Capture.typed, 1 table of 20", "Capture.typed_all"
+
+
+SMALL_ARRAY, SMALL_FILE = 1_000, 5_000
+"""The number of messages of small arrays and small files."""
+
+TYPED_ARRAYS = f"{TYPED}, arrays of {SMALL_ARRAY:,} messages"
+TYPED_FILES = f"{TYPED}, Parquet files of {SMALL_FILE:,} messages"
+
+
+class SmallFiles:
+    """The path of a folder with Parquet files of a few messages each, which are there as long as this object."""
+
+    def __init__(self, messages: pa.ChunkedArray) -> None:
+        self._folder = TemporaryDirectory()
+        for number, part in enumerate(parts(messages, SMALL_FILE)):
+            pq.write_table(pa.table({"payload": part}), Path(self._folder.name) / f"{number}.parquet")
+
+    def __fspath__(self) -> str:
+        return self._folder.name
+
+
+def small_arrays(messages: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The messages in arrays of a few."""
+    return pa.chunked_array([*parts(messages, SMALL_ARRAY)])
+
+
+def parts(messages: pa.ChunkedArray, size: int) -> Iterator[pa.Array]:
+    """The messages in parts of so many."""
+    for begin in range(0, len(messages), size):
+        yield messages.slice(begin, size).combine_chunks()
 
 
 def count(rows: pa.RecordBatchReader) -> int:
@@ -62,6 +97,17 @@ CONTESTANTS = (
             Contestant(of_format(TYPED, format), partial(typed, format=format), 8, format, delivers="table_changes"),
             Contestant(of_format(TYPED_ALL, format), partial(typed_all, format=format), 8, format, delivers="changes"),
         )
+    ),
+    *(
+        Contestant(
+            of_format(name, PGOUTPUT),
+            partial(typed, format=PGOUTPUT),
+            8,
+            PGOUTPUT,
+            takes=takes,
+            delivers="table_changes",
+        )
+        for name, takes in ((TYPED_ARRAYS, small_arrays), (TYPED_FILES, SmallFiles))
     ),
     *map(scan_alone, (BINARY, PGOUTPUT)),
     *(one for one in (*BY_HAND, *BY_HAND_OF_PGOUTPUT) if one.name in (STRUCT, STRUCT_OF_PGOUTPUT)),

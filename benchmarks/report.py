@@ -220,8 +220,8 @@ SECTIONS: dict[str, Section] = {
     "capture": Section(
         "Captures",
         "wf.Capture in one thread, from messages in memory to the row changes of committed transactions, to the typed "
-        "table of one of 20 tables, whose types are given, and to all 20 typed tables, which are listed before."
-        + bench_scan.FLOOR,
+        "table of one of 20 tables, whose types are given, and to all 20 typed tables, which are listed before. Small "
+        "arrays are those of one Arrow column, small files those of a folder." + bench_scan.FLOOR,
         {
             **NAME,
             **INPUT,

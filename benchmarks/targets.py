@@ -242,6 +242,15 @@ TARGETS = (
         )
     ),
     Target(
+        f"{bench_capture.of_format(bench_capture.TYPED_ARRAYS, PGOUTPUT)}: speed, against larger arrays",
+        "capture",
+        times_as_fast(
+            *(bench_capture.of_format(one, PGOUTPUT) for one in (bench_capture.TYPED_ARRAYS, bench_capture.TYPED))
+        ),
+        " x",
+        least=0.5,
+    ),
+    Target(
         "All tables to Parquet: speed, against pyarrow writing the typed tables",
         "lake",
         times_as_fast(bench_lake.WRITE_PARQUET, bench_lake.PYARROW),
