@@ -167,13 +167,17 @@ class CaptureReading:
         if relations is not None:
             decoder.set_relations(relations)
         self._order = order = SourceOrder(self._name)
+        sources = 0
         for given, begins in pieces(self._sources):
-            firsts = [(decoder.messages + before, self._sources[index].name) for index, before in begins]
-            for (index, _), (first, _) in zip(begins, firsts, strict=True):
+            for index, before in begins:
+                first = decoder.messages + before
                 self._firsts += [first] * (index + 1 - len(self._firsts))
+                if index >= sources:
+                    sources = index + 1
+                    order.add(first, self._sources[index].name)
             with self._naming_sources():
                 for rows in rows_of(given):
-                    order.take(other_records_of(rows), firsts)
+                    order.take(other_records_of(rows))
                     yield rows
             if self._progress is not None:
                 self._progress(given.read_bytes)

@@ -17,7 +17,7 @@ keeps the notes near the cache."""
 
 STEPPED_TIMES = 4
 """How many times as large message batches are, of all threads together, whose rows are mostly stepped over, so that few
-are noted. Their messages must not need to be copied. What a batch costs besides its rows is then paid less often."""
+are noted. What a batch costs besides its rows is then paid less often. Messages in smaller arrays are copied for it."""
 
 TABLE_PARTS = 2
 """Into how many parts a message batch is cut whose rows become record batches: these take some times as much memory as

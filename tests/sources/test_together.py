@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.formats.registry import find_format
-from wireformat.sources import together
+from wireformat.sources import arrow_data, together
 from wireformat.sources.find import find_sources
 from wireformat.sources.source import SourceMessages
 from wireformat.sources.source_order import SourceOrder
@@ -59,7 +60,7 @@ def test_small_files_are_read_together(
 
 
 def test_files_of_several_kinds_are_read_in_order(tmp_path: Path) -> None:
-    """Files of messages are put together, too, but not with Parquet files, nor these with a file without rows."""
+    """Files of messages are put together, too, but not with Parquet files; one without rows is alone."""
     messages = [*SAMPLES.values()][:7]
     first, empty, last = write_files(tmp_path, [messages[:2], [], messages[5:]])
     binary = [tmp_path / "a.bin", tmp_path / "b.bin"]
@@ -67,7 +68,7 @@ def test_files_of_several_kinds_are_read_in_order(tmp_path: Path) -> None:
         path.write_bytes(b"".join(part))
     paths = [first, *binary, empty, last]
     found = [*pieces(find_sources(paths, FORMAT))]
-    assert [{index for index, _ in piece.begins} for piece in found] == [{0}, {1, 2, 3}, {4}]
+    assert [{index for index, _ in piece.begins} for piece in found] == [{0}, {1, 2}, {3}, {4}]
     assert wf.Capture(paths, FORMAT.name).changes().read_all().num_rows == len([*wf.decode(messages, FORMAT.name)])
 
 
@@ -123,29 +124,53 @@ def test_files_in_a_wrong_order_are_named(swapped: int, tmp_path: Path) -> None:
     assert raised.value.source == str(tmp_path / f"{swapped}.parquet")
 
 
+def test_a_file_that_is_named_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second place is looked at by itself, also if its first one is read together with it."""
+    messages = CASE.messages
+    begins = [index for index, event in enumerate(wf.decode(messages, CASE.format)) if event.kind == "BEGIN"]
+    x, a, b = write_files(tmp_path, [messages[start:stop] for start, stop in pairwise(begins[:4])])
+    for most_bytes in range(0, 2000, 100):
+        monkeypatch.setattr(together, "MESSAGE_BATCH_BYTES", most_bytes)
+        with pytest.raises(wf.OrderError, match=rf"{b.name}.*{a.name}"):
+            wf.Capture([x, a, b, a], CASE.format).changes().read_all()
+
+
+@pytest.mark.parametrize("most_bytes", [0, 1 << 24])
+def test_a_begin_that_an_option_holds_back(most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of its own file, though the row before which it comes is in the next one."""
+    monkeypatch.setattr(together, "MESSAGE_BATCH_BYTES", most_bytes)
+    messages = CASE.messages
+    begins = [index for index, event in enumerate(wf.decode(messages, CASE.format)) if event.kind == "BEGIN"]
+    transactions = [messages[start:stop] for start, stop in pairwise(begins) if stop - start > 2]
+    first, second = transactions[:2]
+    write_files(tmp_path, [second[:1], second[1:], first])
+    with pytest.raises(wf.OrderError, match=r"0\.parquet.*2\.parquet"):
+        wf.Capture(tmp_path, CASE.format, skip_empty_xacts=True).changes().read_all()
+
+
 def test_each_source_begins_with_its_own_first_position() -> None:
     """Positions may fall within a source, and rows of several sources may come in any number of batches."""
 
     def rows(*positions: tuple[int, int]) -> pa.RecordBatch:
         messages, values = zip(*positions, strict=True)
-        columns = {
-            "kind": ["BEGIN"] * len(values),
-            "message": messages,
-            "csn": values,
-            "commit_lsn": [None] * len(values),
-        }
+        nulls = [None] * len(values)
+        columns = {"kind": ["BEGIN"] * len(values), "message": messages, "csn": values, "commit_lsn": nulls}
         return pa.RecordBatch.from_pydict(columns)
 
     order = SourceOrder("gaussdb-binary")
-    order.take(rows((0, 5)), [(0, "a"), (4, "b"), (6, "c")])
-    order.take(rows((2, 1), (3, 9), (5, 7)), [(0, "a"), (4, "b"), (6, "c")])
-    order.take(rows((8, 7)), [(8, "d")])
+    for first, source in ((0, "a"), (4, "b"), (6, "c")):
+        order.add(first, source)
+    order.take(rows((0, 5)))
+    order.take(rows((2, 1), (3, 9), (5, 7)))
+    order.add(8, "d")
+    order.take(rows((8, 7)))
+    order.add(9, "e")
     with pytest.raises(wf.OrderError, match="d, at csn 7, got e, which begins at 6"):
-        order.take(rows((8, 1), (9, 6)), [(8, "d"), (9, "e")])
+        order.take(rows((8, 1), (9, 6)))
 
 
-def test_a_list_is_not_held_back() -> None:
-    """A source whose messages come slowly is read as they come."""
+def test_what_comes_slowly_is_not_held_back() -> None:
+    """A source that can be read once is read as it comes."""
 
     class Slow:
         name, size, is_repeatable = "slow", None, False
@@ -160,3 +185,29 @@ def test_a_list_is_not_held_back() -> None:
     for number in range(3):
         next(found)
         assert taken == [*range(number + 1)]
+
+
+def test_an_iterable_without_a_length_is_read_in_its_own_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their sizes are not known, so they are not put together."""
+    monkeypatch.setattr(arrow_data, "MESSAGE_BATCH_BYTES", 1000)
+
+    class Again:
+        def __iter__(self) -> Iterator[bytes]:
+            return (bytes(500) for _ in range(10))
+
+    found = [*pieces(find_sources(Again(), FORMAT))]
+    assert [len(piece.messages.messages) for piece in found[:5]] == [2] * 5
+
+
+def test_other_columns_of_a_stream_are_let_go() -> None:
+    """All columns of a batch from a file or a socket lie in one buffer."""
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch({"payload": [b"x" * 20], "other": [b"y" * 100_000]})
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        for _ in range(50):
+            writer.write_batch(batch)
+    (source,) = find_sources(pa.ipc.open_stream(io.BytesIO(sink.getvalue().to_pybytes())), FORMAT, "payload")
+    before = pa.total_allocated_bytes()
+    (found,) = source.read()
+    assert len(found.messages) == 50
+    assert pa.total_allocated_bytes() - before < 1_000_000

@@ -15,7 +15,7 @@ from .columns import find_column, is_binary
 from .source import SourceMessages
 from .together import chunked
 
-LIST_MESSAGES = 1 << 16
+LIST_MESSAGES = 1 << 14
 """The most messages of an iterable that are joined before they are decoded."""
 
 
@@ -23,7 +23,7 @@ class ArraySource:
     """Binary Arrow arrays.
 
     arrays      returns the arrays, in order
-    most_bytes  up to which they are put together, so that a scan may take them at once
+    most_bytes  see `chunked`
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ArraySource:
         arrays: Callable[[], Iterable[pa.Array]],
         *,
         is_repeatable: bool = True,
-        most_bytes: int = MESSAGE_BATCH_BYTES,
+        most_bytes: int | None = None,
     ) -> None:
         self.name = name
         self.size = size
@@ -126,11 +126,16 @@ def _stream(data: Any, column: str | None) -> ArraySource:
 
         def batches() -> Iterator[pa.Array]:
             for batch in pa.RecordBatchReader.from_stream(data):
-                yield batch[name]
+                yield _alone(batch, name)
 
         return ArraySource("the data", None, batches)
     name = find_column("the reader", data.schema, column)
-    return ArraySource("the reader", None, lambda: (batch[name] for batch in data), is_repeatable=False)
+    return ArraySource("the reader", None, lambda: (_alone(batch, name) for batch in data), is_repeatable=False)
+
+
+def _alone(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Returns a column, copied if there are others: all may lie in one buffer, which would be kept."""
+    return batch[name] if batch.num_columns == 1 else pa.concat_arrays([batch[name]])
 
 
 def _schema_of(data: Any) -> pa.Schema | None:

@@ -129,13 +129,13 @@ class SourceDecoder:
             if not self.is_read and len(self._heads) < HEADS:
                 self._heads += heads(given.messages)
         except DecodeError as error:
-            part, index = (given, 0) if error.message is None else given.part_of(error.message - first)
+            part, index = given.part_of(-1 if error.message is None else error.message - first)
             error.add(source=part.source)
             if part.stream_offset == 0 and not (self.is_read or self._separator_bytes) and len(part.messages):
                 hint = text_file_hint(part.messages[0])
                 if hint is not None:
                     add_hint(error, hint)
-            if part.stream_offset is not None and error.message is not None and error.message_offset is not None:
+            if part.stream_offset is not None and index >= 0 and error.message_offset is not None:
                 before = sum(len(one) + self._separator_bytes for one in part.messages[:index])
                 error.add(stream_offset=part.stream_offset + before + error.message_offset)
             raise

@@ -13,12 +13,12 @@ class SourceMessages(NamedTuple):
     """Some messages of a source, in order.
 
     source         name of the source
-    messages       a list of bytes, or a pyarrow chunked array
+    messages       a pyarrow chunked array, or a list or another collection of bytes, of which some may be None
     read_bytes     the number of bytes of the source that they take
     stream_offset  byte of the source where the first message begins; None if the source has message bounds
     is_lost        the framing is broken, here or earlier: these are the bytes as they came, not messages
     error          why, if it is broken here
-    parts          what these were put together from, if they are of several sources; the name is that of the first
+    parts          what these were put together from; the other fields are those of the first part
     """
 
     source: str
@@ -30,7 +30,7 @@ class SourceMessages(NamedTuple):
     parts: tuple[SourceMessages, ...] = ()
 
     def part_of(self, index: int) -> tuple[SourceMessages, int]:
-        """Returns the part that has a message, and the index of the message in it."""
+        """Returns the part that has a message, and the index of the message in it; the first part if it is negative."""
         for part in self.parts:
             if index < len(part.messages):
                 return part, index

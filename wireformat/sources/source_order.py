@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -62,23 +61,28 @@ class SourceOrder:
         self._format = format
         self.first: NamedBegin | None = None
         self.last: NamedBegin | None = None
+        self._waiting: list[tuple[int, str]] = []
+        """The sources whose beginning has not been found: the index of the first message of each, and its name."""
 
-    def take(self, batch: pa.RecordBatch, sources: Sequence[tuple[int, str]]) -> None:
-        """Looks at the next rows.
+    def add(self, first: int, source: str) -> None:
+        """Says of which source the messages are from an index on."""
+        self._waiting.append((first, source))
 
-        sources   those that the rows may be of, in order: the index of the first message of each, and its name
-        """
-        names = [name for _, name in sources]
-        begun = names.index(self.last.source) + 1 if self.last is not None and self.last.source in names else 0
-        if begun == len(names):
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Looks at the next rows. They may be of messages that came long ago, if options held them back."""
+        if not self._waiting:
             return
         begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
-        firsts = [*(first for first, _ in sources[begun:]), np.iinfo(np.int64).max]
+        firsts = [*(first for first, _ in self._waiting), np.iinfo(np.int64).max]
         bounds = np.searchsorted(np.asarray(begins["message"]), firsts).tolist()
-        for (start, stop), (first, name) in zip(pairwise(bounds), sources[begun:], strict=True):
-            begin = begin_of(begins.slice(start, stop - start))
-            if begin is not None:
-                self.take_begin(NamedBegin(name, first, begin))
+        waiting, self._waiting = self._waiting, []
+        for (start, stop), (first, source) in zip(pairwise(bounds), waiting, strict=True):
+            begin = begin_of(begins.slice(start, stop - start)) if start < stop else None
+            if begin is None:
+                self._waiting.append((first, source))
+            else:
+                self._waiting.clear()  # those before it have no positions
+                self.take_begin(NamedBegin(source, first, begin))
 
     def take_begin(self, named: NamedBegin) -> None:
         """Looks at where the next source begins."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,9 +15,13 @@ from .source import Source, SourceMessages
 Item = TypeVar("Item")
 
 
-def chunked(arrays: Iterable[pa.Array], most_bytes: int = MESSAGE_BATCH_BYTES) -> Iterator[pa.ChunkedArray]:
-    """Yields binary arrays, those of a type that follow each other as one, which copies nothing, up to a size."""
-    for some in _together(arrays, counted_bytes, lambda array: array.type, most_bytes):
+def chunked(arrays: Iterable[pa.Array], most_bytes: int | None = None) -> Iterator[pa.ChunkedArray]:
+    """Yields binary arrays, those of a type that follow each other as one, which copies nothing.
+
+    most_bytes   up to which they are put together; None for MESSAGE_BATCH_BYTES
+    """
+    most_bytes = MESSAGE_BATCH_BYTES if most_bytes is None else most_bytes
+    for some in _together(arrays, counted_bytes, attrgetter("type"), most_bytes):
         yield pa.chunked_array(some)
 
 
@@ -36,9 +39,11 @@ class Piece(NamedTuple):
 def pieces(sources: Sequence[Source]) -> Iterator[Piece]:
     """Yields the messages of all sources, in order; what small sources have is put together."""
     given = (_Given(index, source, messages) for index, source in enumerate(sources) for messages in source.read())
-    for some in _together(given, attrgetter("bytes"), attrgetter("type"), MESSAGE_BATCH_BYTES):
-        firsts = accumulate((len(one.messages.messages) for one in some), initial=0)
-        begins = [(one.source_index, first) for one, first in zip(some, firsts, strict=False)]
+    for some in _together(given, attrgetter("counted_bytes"), attrgetter("kind"), MESSAGE_BATCH_BYTES):
+        begins, count = [], 0
+        for one in some:
+            begins.append((one.source_index, count))
+            count += len(one.messages.messages)
         yield Piece(_joined([one.messages for one in some]), begins)
 
 
@@ -50,19 +55,18 @@ class _Given(NamedTuple):
     messages: SourceMessages
 
     @property
-    def type(self) -> object:
-        """What the messages have in common with those that they can be put together with; None if they have to be
-        decoded as they come."""
-        if not self.source.is_repeatable or self.messages.is_lost:
+    def kind(self) -> object:
+        """What messages have in common that can be put together; None if these are decoded alone, as they come."""
+        given = self.messages
+        if not self.source.is_repeatable or given.is_lost:
             return None
-        messages = self.messages.messages
-        return messages.type if isinstance(messages, pa.ChunkedArray) else type(messages)
+        if isinstance(given.messages, pa.ChunkedArray):
+            return given.messages.type
+        return None if given.stream_offset is None else list
 
     @property
-    def bytes(self) -> int:
+    def counted_bytes(self) -> int:
         """Their size as it counts."""
-        if self.type is None:
-            return MESSAGE_BATCH_BYTES
         messages = self.messages.messages
         if isinstance(messages, pa.ChunkedArray):
             return sum(map(counted_bytes, messages.chunks))
@@ -80,23 +84,24 @@ def _joined(some: Sequence[SourceMessages]) -> SourceMessages:
 
 
 def _together(
-    items: Iterable[Item], bytes_of: Callable[[Item], int], type_of: Callable[[Item], Any], most_bytes: int
+    items: Iterable[Item], bytes_of: Callable[[Item], int], kind_of: Callable[[Item], Any], most_bytes: int
 ) -> Iterator[list[Item]]:
-    """Yields items, those of a type that follow each other together, as soon as another one like the last has no room.
+    """Yields items in groups: those of a kind that follow each other, up to a size. An item of the kind None is alone.
 
-    An error of the items is raised after those before it.
+    A group is not held back for an item that will hardly have room, because it is as large as the last one. An error of
+    the items is raised after those before it.
     """
     some: list[Item] = []
-    size = 0
+    size, kind = 0, None
     try:
         for item in items:
-            item_bytes = bytes_of(item)
-            if some and (size + item_bytes > most_bytes or type_of(item) != type_of(some[-1])):
+            item_bytes, item_kind = bytes_of(item), kind_of(item)
+            if some and (item_kind is None or item_kind != kind or size + item_bytes > most_bytes):
                 given, some, size = some, [], 0
                 yield given
             some.append(item)
-            size += item_bytes
-            if size + item_bytes > most_bytes:
+            size, kind = size + item_bytes, item_kind
+            if kind is None or size + item_bytes > most_bytes:
                 given, some, size = some, [], 0
                 yield given
     except Exception:
