@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +19,7 @@ from wireformat.cli.exits import BAD_DATA, BAD_USAGE, Failed
 from wireformat.cli.inputs import all_messages, find_inputs
 from wireformat.formats.registry import find_format
 from wireformat.sources import files
+from wireformat.sources.files import stream_source
 from wireformat.sources.source import SourceMessages
 
 from .. import handmade
@@ -135,6 +139,56 @@ def test_a_slow_pipe(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(OneByteAtATime(content))))
     expected = MESSAGES if content[:4] != files.PARQUET_MAGIC else BATCHES.messages
     assert messages_of("-") == expected
+
+
+def test_what_comes_fast_through_a_pipe_is_read_together(tmp_path: Path) -> None:
+    """A pipe gives 64 kB at a time; what is decoded at once costs as much as thousands of messages."""
+    path = tmp_path / "capture.bin"
+    messages = MESSAGES * 2_000
+    path.write_bytes(b"".join(messages))
+    with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as process, ExitStack() as held:
+        assert process.stdout is not None
+        parts = [*stream_source("pipe", process.stdout, FORMAT, None, held).read()]
+    assert [message for part in parts for message in part.messages] == messages
+    assert len(parts) < path.stat().st_size / (1 << 16) / 2
+
+
+def test_what_comes_slowly_through_a_pipe_is_read_as_it_comes() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as writer, ExitStack() as held:
+        writer.write(MESSAGES[0])
+        parts = (part for part in stream_source("pipe", file, FORMAT, None, held).read() if part.messages)
+        assert next(parts).messages == [MESSAGES[0]]
+        writer.write(MESSAGES[1] + MESSAGES[2])
+        assert next(parts).messages == MESSAGES[1:3]
+        writer.close()
+        assert [*parts] == []
+
+
+class BreaksOff(io.RawIOBase):
+    """A pipe that breaks after some bytes."""
+
+    def __init__(self) -> None:
+        self._data: list[bytes] = [MESSAGES[0], MESSAGES[1]]
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if not self._data:
+            raise ConnectionResetError("the other side has gone")
+        data = self._data.pop(0)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def test_what_came_before_a_pipe_broke_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_is_ready", lambda file: True)
+    with ExitStack() as held:
+        parts = stream_source("pipe", io.BufferedReader(BreaksOff()), FORMAT, None, held).read()
+        assert next(parts).messages == MESSAGES[:2]
+        with pytest.raises(OSError, match="the other side has gone"):
+            next(parts)
 
 
 def test_after_broken_framing_all_bytes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

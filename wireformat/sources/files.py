@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import select
 import shutil
 import string
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -50,6 +51,10 @@ LINES = "test-decoding"
 
 FOLLOW_SECONDS = 0.2
 """How often a growing file is checked for more."""
+
+ARRIVAL_SECONDS, READY_SECONDS = 0.05, 0.002
+"""How long bytes of a pipe are collected that come one after the other, and how long the next ones are waited for. What
+is decoded at once costs as much as thousands of messages."""
 
 _TEXT = frozenset(string.printable.encode())
 
@@ -218,13 +223,32 @@ def _data_of_growing(path: Path) -> Iterator[bytes]:
 
 def _data_after(head: bytes, file: Any) -> Iterator[bytes]:
     """Yields the head, which has been read already, and the rest."""
-    yield head + file.read1(READ_BYTES)
+    yield head + _arrived(file, READ_BYTES)
     yield from _read_data(file)
 
 
 def _read_data(file: Any) -> Iterator[bytes]:
     """Yields what has arrived, so that a slow pipe is shown as it flows: READ_BYTES at most, later LARGE_READ_BYTES."""
     read_bytes = 0
-    while data := file.read1(READ_BYTES if read_bytes <= LARGE_BYTES else LARGE_READ_BYTES):
+    while data := _arrived(file, READ_BYTES if read_bytes <= LARGE_BYTES else LARGE_READ_BYTES):
         yield data
         read_bytes += len(data)
+
+
+def _arrived(file: Any, most: int) -> bytes:
+    """Returns what has arrived, or arrives before long: a pipe gives a few kilobytes at a time."""
+    parts = [file.read1(most)]
+    size, end = len(parts[0]), time.monotonic() + ARRIVAL_SECONDS
+    with suppress(OSError):  # the next call raises it: what has arrived is not lost
+        while parts[-1] and size < most and time.monotonic() < end and _is_ready(file):
+            parts.append(file.read1(most - size))
+            size += len(parts[-1])
+    return b"".join(parts)
+
+
+def _is_ready(file: Any) -> bool:
+    """Whether bytes can be read from a file now; False if the system does not tell."""
+    try:
+        return bool(select.select([file.fileno()], [], [], READY_SECONDS)[0])
+    except (AttributeError, OSError, ValueError):
+        return False
