@@ -167,13 +167,13 @@ class CaptureReading:
         if relations is not None:
             decoder.set_relations(relations)
         self._order = order = SourceOrder(self._name)
-        sources = 0
+        known = 0
         for given, begins in pieces(self._sources):
             for index, before in begins:
                 first = decoder.messages + before
                 self._firsts += [first] * (index + 1 - len(self._firsts))
-                if index >= sources:
-                    sources = index + 1
+                if index >= known:
+                    known = index + 1
                     order.add(first, self._sources[index].name)
             with self._naming_sources():
                 for rows in rows_of(given):

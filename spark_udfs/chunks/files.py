@@ -1,4 +1,4 @@
-"""The messages of a capture in files, which the workers read: a task for each range of a file."""
+"""The messages of a capture in files, which the workers read: a task for each range of a file, or some small files."""
 
 from __future__ import annotations
 

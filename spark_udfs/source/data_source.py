@@ -206,7 +206,7 @@ class FilePartition(InputPartition):
 
 
 class WireformatReader(DataSourceReader):
-    """Reads the rows: each file in a task of its own, or all in one for the rows of a table as it stands."""
+    """Reads the rows: each chunk of files in a task of its own, or all in one for the rows of a table as it stands."""
 
     def __init__(self, options: SourceOptions, schema: StructType, surveyed: Surveyed | None = None) -> None:
         self._options = options

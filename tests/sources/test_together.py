@@ -169,6 +169,17 @@ def test_each_source_begins_with_its_own_first_position() -> None:
         order.take(rows((8, 1), (9, 6)))
 
 
+def test_sources_without_positions_do_not_wait() -> None:
+    """Once there is a BEGIN of a later source: else each batch would look at all of them again."""
+    order = SourceOrder("test-decoding")
+    for number in range(100):
+        order.add(number, str(number))
+        rows = {"kind": ["BEGIN"], "message": [number], "csn": [None], "commit_lsn": [None]}
+        order.take(pa.RecordBatch.from_pydict(rows))
+    assert order.first is None
+    assert len(order._waiting) == 1
+
+
 def test_what_comes_slowly_is_not_held_back() -> None:
     """A source that can be read once is read as it comes."""
 

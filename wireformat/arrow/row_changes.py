@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..events import ROW_CHANGES
 from ..options.reading import KINDS
 from .arrays import Array
+from .batch_size import batch_size
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
@@ -49,7 +50,7 @@ def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[p
     if isinstance(changes, pa.RecordBatch):
         yield changes
     elif isinstance(changes, pa.Table):
-        yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
+        yield from joined_batches(changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)])
     elif isinstance(changes, pa.RecordBatchReader):
         first = next(iter(changes), None)
         yield pa.RecordBatch.from_pylist([], changes.schema) if first is None else first
@@ -59,6 +60,31 @@ def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[p
             yield from record_batches(item, name)
     else:
         raise TypeError(f"{name}: expected a pyarrow Table or record batches, got {type(changes).__name__}")
+
+
+JOINED_ROWS, JOINED_BYTES = 1 << 16, 16 << 20
+"""Record batches are joined up to this size: each costs as much as thousands of rows."""
+
+
+def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields the batches, small ones of a schema that follow each other as one."""
+    small: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        batch_bytes = batch_size(batch)
+        has_room = rows + len(batch) <= JOINED_ROWS and size + batch_bytes <= JOINED_BYTES
+        if small and not (has_room and batch.schema.equals(small[0].schema)):
+            yield _joined(small)
+            small, rows, size = [], 0, 0
+        small.append(batch)
+        rows += len(batch)
+        size += batch_bytes
+    if small:
+        yield _joined(small)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)  # which copies a single one, too
 
 
 class RowSource(Protocol):

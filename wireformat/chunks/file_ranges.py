@@ -22,10 +22,11 @@ from ..sources.source import Source
 RANGE_BYTES = 128 << 20
 """About how many bytes of messages a range of a Parquet file has."""
 
+PACKED_BYTES = MESSAGE_BATCH_BYTES
+"""About how many bytes of messages small files may have that are one chunk: as many as are decoded together."""
 
-PACKED_BYTES, LEAST_CHUNKS = MESSAGE_BATCH_BYTES, 8
-"""About how many bytes of messages small files may have that are one chunk: as many as are decoded together, but less
-if there were fewer chunks than this then, since chunks are what is read at the same time."""
+LEAST_CHUNKS = 8
+"""Small files are not put together so that there are fewer chunks than this: chunks are read at the same time."""
 
 MOST_RANGES = 20_000
 """About the largest number of ranges of Parquet files: the memory for the plan of a stream grows with them."""

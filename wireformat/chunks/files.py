@@ -36,13 +36,15 @@ def check_summaries(format: str, chunks: Sequence[Sequence[FileRange]], summarie
     """Raises the first error of the messages in files, also if the files are not in the order of the stream."""
     order, first = SourceOrder(format), 0
     for files, summary in zip(chunks, summaries, strict=True):
-        for begin in summary.begins:
+        for begin in summary.begins[:1]:
             try:
                 order.take_begin(begin)
             except OrderError as error:
                 if len(files) > 1:
                     error.add(source=begin.source, source_message=begin.begin.message - begin.first)
                 raise counted_from(error, first, files) from None
+        for begin in summary.begins[1:]:  # the chunk has looked at those between
+            order.go_on(begin)
         if summary.error is not None:
             raise summary.error
         first += summary.messages

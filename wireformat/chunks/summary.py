@@ -72,7 +72,8 @@ def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
 def counted_from(error: WireformatError, first: int, files: Sequence[FileRange] = ()) -> WireformatError:
     """Returns an error whose message is counted from `first` instead of 0.
 
-    files   that were read; the error gets the name if it is one of several. Those of a chunk with more have named it
+    files   that were read. If this is one of several files of the stream, the error gets its name; where several were
+            read together, it has it already
     """
     if isinstance(error, (DecodeError, OrderError)) and error.message is not None:
         if len(files) == 1 and files[0].first is not None:

@@ -135,7 +135,12 @@ def _stream(data: Any, column: str | None) -> ArraySource:
 
 def _alone(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Returns a column, copied if there are others: all may lie in one buffer, which would be kept."""
-    return batch[name] if batch.num_columns == 1 else pa.concat_arrays([batch[name]])
+    column = batch[name]
+    if batch.num_columns == 1:
+        return column
+    if pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
+    return pa.concat_arrays([column])
 
 
 def _schema_of(data: Any) -> pa.Schema | None:

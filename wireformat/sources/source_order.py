@@ -26,9 +26,8 @@ class SourceBegin(NamedTuple):
     message: int
 
 
-def begin_of(batch: pa.RecordBatch) -> SourceBegin | None:
-    """Returns where rows begin; None if no row has a position."""
-    begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
+def _begin_of(begins: pa.RecordBatch) -> SourceBegin | None:
+    """Returns where BEGIN records begin; None if none has a position."""
     for name in ("csn", "commit_lsn"):
         values = begins[name].drop_null()
         if len(values):
@@ -73,16 +72,17 @@ class SourceOrder:
         if not self._waiting:
             return
         begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
+        if not len(begins):
+            return
         firsts = [*(first for first, _ in self._waiting), np.iinfo(np.int64).max]
         bounds = np.searchsorted(np.asarray(begins["message"]), firsts).tolist()
         waiting, self._waiting = self._waiting, []
         for (start, stop), (first, source) in zip(pairwise(bounds), waiting, strict=True):
-            begin = begin_of(begins.slice(start, stop - start)) if start < stop else None
-            if begin is None:
-                self._waiting.append((first, source))
-            else:
-                self._waiting.clear()  # those before it have no positions
+            begin = _begin_of(begins.slice(start, stop - start)) if start < stop else None
+            if begin is not None:
                 self.take_begin(NamedBegin(source, first, begin))
+            elif stop == len(begins):  # else a BEGIN of a later source has come
+                self._waiting.append((first, source))
 
     def take_begin(self, named: NamedBegin) -> None:
         """Looks at where the next source begins."""
@@ -93,7 +93,7 @@ class SourceOrder:
         source, _, begin = named
         if source == before:
             return
-        self.last = named
+        self.go_on(named)
         if earlier.column != begin.column or earlier.value <= begin.value:
             return
         text = str if begin.column == "csn" else lsn_text
@@ -106,3 +106,8 @@ class SourceOrder:
             open="",
             hint="give the files in the order of the stream, or name the columns that order the messages with order_by",
         )
+
+    def go_on(self, named: NamedBegin) -> None:
+        """Goes on after a source whose beginning was looked at elsewhere, unless this is one more part of the last."""
+        if self.last is None or named.source != self.last.source:
+            self.last = named

@@ -17,7 +17,7 @@ from ...limits import SENDER_BATCH_BYTES
 from ...options import ReadOptions, resolve
 from ...options.checks import flag, mapping, number, one_of
 from ...options.keywords import checks_keywords
-from ..row_changes import RowChanges, record_batches
+from ..row_changes import RowChanges, joined_batches, record_batches
 from ..schemas import CHANGES
 from .columns import are_sound
 from .compiled_writer import EVENT_ROWS, MOST_BATCH_BYTES, RANGE_BYTES, CompiledWriter
@@ -60,7 +60,7 @@ def encode(
     checked = ReadOptions.check(encoding=encoding).encoding
     given = mapping("options", options)
     writer = chosen.writer(given, encoding=checked, batch_bytes=number("batch_bytes", batch_bytes, 0))
-    batches = map(conformed, record_batches(changes))
+    batches = map(conformed, joined_batches(record_batches(changes)))
     adapt_to = format if flag("adapt", adapt) else None
     resolved = resolve(given, find_row(format).options)
     is_plain = not resolved.get("skip-empty-xacts") and batch_bytes <= MOST_BATCH_BYTES
