@@ -20,14 +20,18 @@ from pyarrow import feather
 
 import wireformat as wf
 
-EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL = (
+EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL = (
     "events of wf.decode",
     "row-change table, all columns",
     "the same, one table of 20",
     "typed and committed, one table of 20",
+    "the same, from arrays of 1,000 messages",
     "typed and committed, all tables",
 )
-WORKS = (EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_ALL)
+WORKS = (EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL)
+
+SMALL_ARRAY = 1_000
+"""The number of messages of a small array."""
 
 EVENTS_OF = 4
 """Events are made of this part of the messages: they take many times as long as tables."""
@@ -36,25 +40,28 @@ EVENTS_OF = 4
 def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Callable[[], int]]:
     """Returns the works; each returns how many rows it found."""
 
-    def changes(**options: Any) -> pa.Table:
-        return wf.arrow.changes(messages, format, threads=1, **options)
+    def changes(given: pa.ChunkedArray = messages, **options: Any) -> pa.Table:
+        return wf.arrow.changes(given, format, threads=1, **options)
 
-    def typed(tables: list[str] | None) -> int:
+    def typed(tables: list[str] | None, given: pa.ChunkedArray = messages) -> int:
         if hasattr(wf, "Capture"):
-            capture = wf.Capture(messages, format, threads=1)
+            capture = wf.Capture(given, format, threads=1)
             found = (rows for _, rows in capture.typed_all()) if tables is None else capture.typed(table)
             return sum(rows.num_rows for rows in found)
-        committed = wf.arrow.transactions(changes(tables=tables))
+        committed = wf.arrow.transactions(changes(given, tables=tables))
         listed = wf.arrow.tables(committed)
         names = sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)})
         return sum(wf.arrow.typed(committed, ".".join(name)).num_rows for name in names)
 
+    parts = (messages.slice(begin, SMALL_ARRAY) for begin in range(0, len(messages), SMALL_ARRAY))
+    small = pa.chunked_array([part.combine_chunks() for part in parts])
     some = messages.slice(0, max(len(messages) // EVENTS_OF, 1)).to_pylist()
     return {
         EVENTS: lambda: sum(1 for _ in wf.decode(some, format)),
         CHANGES: lambda: changes().num_rows,
         CHANGES_ONE: lambda: changes(tables=[table]).num_rows,
         TYPED_ONE: partial(typed, [table]),
+        TYPED_SMALL: partial(typed, [table], small),
         TYPED_ALL: partial(typed, None),
     }
 
