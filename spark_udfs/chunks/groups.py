@@ -101,6 +101,8 @@ class GroupMessages:
         self.names = names
         self._read: list[list[pa.Array]] = []
         self._firsts = [0]
+        self._lost: Exception | None = None
+        """Why the messages ended early."""
 
     @classmethod
     def known(cls, positions: pa.RecordBatch, stream: Sequence[tuple[str, Any]], names: Sequence[str]) -> GroupMessages:
@@ -117,7 +119,7 @@ class GroupMessages:
         schema = pa.schema([pa.field("payload", pa.binary())])
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch in self._slices:
+            for batch in self._noting_lost():
                 *order, messages = batch.columns
                 everything = pa.array(np.arange(len(messages)))
                 # copies, since all columns of a batch from the JVM lie in one buffer, with the messages
@@ -131,6 +133,13 @@ class GroupMessages:
         """The messages of pgoutput that later ones need, without repetitions."""
         messages = (value for batch in self.source() for value in batch.column(0).to_pylist())
         return needed_messages(message for message in messages if message is not None)
+
+    def _noting_lost(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._slices
+        except Exception as error:
+            self._lost = error
+            raise
 
     def _note(self, order: list[pa.Array], count: int) -> None:
         self._read.append(order)
@@ -157,7 +166,12 @@ class GroupMessages:
         )
 
     def located(self, error: wf.WireformatError) -> wf.WireformatError:
-        """Returns an error with the note of its message in place of the index."""
+        """Returns an error with the note of its message in place of the index.
+
+        Raises what ended the messages early, if that was the reason: those before it are read first.
+        """
+        if self._lost is not None:
+            raise self._lost
         if not isinstance(error, (wf.DecodeError, wf.OrderError, wf.BadRows, wf.BadCell)) or error.message is None:
             return error
         if isinstance(error, (wf.DecodeError, wf.OrderError)):
