@@ -42,7 +42,7 @@ RELATION_ID_COLUMN = "_relation_id"
 def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[pa.RecordBatch]:
     """The record batches of row changes, in order.
 
-    A table or reader without rows gives one empty batch, for its schema.
+    Small ones of a table are joined. A table or reader without rows gives one empty batch, for its schema.
 
     name   of the argument, for the error
     Raises TypeError for anything else.

@@ -1,4 +1,4 @@
-"""Ranges of files that can be read independently: row groups of Parquet files, and whole files of messages."""
+"""Ranges of files that can be read independently: row groups of Parquet files, whole files, and small ones together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PACKED_BYTES = MESSAGE_BATCH_BYTES
 """About how many bytes of messages small files may have that are one chunk: as many as are decoded together."""
 
 LEAST_CHUNKS = 8
-"""Small files are not put together so that there are fewer chunks than this: chunks are read at the same time."""
+"""Small files that are one chunk have at most one in so many of all bytes, since chunks are read at the same time. If
+the files are about as large as each other, there are at least so many chunks."""
 
 MOST_RANGES = 20_000
 """About the largest number of ranges of Parquet files: the memory for the plan of a stream grows with them."""
