@@ -23,7 +23,7 @@ from .errors import OptionError, StateError, counted
 from .options import ReadOptions
 from .options.checks import one_of, shown
 from .options.keywords import checks_keywords
-from .options.table_names import one_table
+from .options.table_names import TableName, one_table
 from .printable import printable
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
 from .sources.identities import Definition, IdentifiedRows
@@ -304,8 +304,9 @@ class Capture(CaptureTables):
                          corrupt: rows with values that do not fit. A last row without a table counts the other open
                          changes, and the records that were dropped or could not be read (corrupt)
 
-        The messages are read once. They are read twice if rows must be written before the last message was read, and
-        the method `tables` was not called or the lake has tables. Cells of tables that are left out are not read.
+        The messages are read once. If rows must be written before the last message was read, and the method `tables`
+        was not called or the lake has tables, they may be read once more: for tables whose columns changed after that;
+        with state='latest' or rejects, to list the tables. Cells of tables that are left out are not read.
         docs/lake_files.md describes the files. Raises OptionError, also for a lake of another kind, or one that this
         capture does not continue; LakeConflict, MissingExtra, OSError, BadCell, BadRows and StateError.
         """
@@ -412,13 +413,19 @@ class Capture(CaptureTables):
 
             return self._committed(options, through=seen, at_end=self._note_open)
 
+        def again(tables: Collection[TableName]) -> Iterator[HandedRows]:
+            return self._committed(replace(filtered, mode=self._options.mode, tables=tuple(tables)))
+
         return LakeInput(
             self._name,
             mode,
             self._schema,
             partial(self._list_early, filtered),
+            lambda: self._list_of(filtered) is not None,
             self._versions_found,
+            self._found_so_far,
             rows,
+            again,
             self._replica_identity,
             identities,
             self._listed_table,

@@ -44,6 +44,7 @@ class CaptureTables(CaptureReading):
     _held              the rows of one table, which the next question may ask for
     _known_versions    the versions that tables had before the first message, which the list has too
     _found             the tables that the last reading has found that made a list
+    _finding           takes the rows of the reading that is making a list
     _ranges            a list, and where each table is in it
     """
 
@@ -54,6 +55,7 @@ class CaptureTables(CaptureReading):
     _held: HeldRows | None = None
     _known_versions: Mapping[TableName, TableVersions] = NOTHING_KNOWN
     _found: TablesFound | None = None
+    _finding: NotedTables | None = None
     _ranges: tuple[pa.Table, Mapping[TableName, tuple[int, int]]] | None = None
 
     def _typed(
@@ -106,7 +108,7 @@ class CaptureTables(CaptureReading):
             (),
             filtered.keeps_table,
             self._memory_limit,
-            is_listed=lambda: self._list_of(filtered) is not None,
+            may_go=lambda: self._list_of(filtered) is not None,
             make_list=lambda: self._tables_of(filtered),
         )
         for table, rows in groups:
@@ -135,6 +137,13 @@ class CaptureTables(CaptureReading):
     def _versions_found(self, table: TableName) -> TableVersions | None:
         """Returns the versions of a table, as far as a reading that lists the tables has found them."""
         return None if self._found is None else self._found.versions_of(table)
+
+    def _found_so_far(self, table: TableName) -> TablesFound | None:
+        """Returns what the reading that makes a list has found of a table; None if it may lack columns of its rows."""
+        if self._found is None or self._finding is None:
+            return None
+        self._finding.finish()
+        return self._found.so_far(table)
 
     def _version_before(self, table: TableName) -> int:
         """Returns the index in the list of tables of the version that a table has before its first row."""
@@ -207,9 +216,9 @@ class CaptureTables(CaptureReading):
     def _listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
         found = TablesFound(self._known_versions)
-        if self._list_of(options) is None:
-            self._found = found
         tables = NotedTables(found)
+        if self._list_of(options) is None:
+            self._found, self._finding = found, tables
         for known in self._known_relations():
             tables.take(known)
         is_needed = True
@@ -218,6 +227,7 @@ class CaptureTables(CaptureReading):
             if is_needed:
                 tables.take(item)
             yield item
+        self._finding = None
         if is_needed and self._list_of(options) is None:
             tables.finish()
             self._keep_list(options, found.listed(self._name, POSITION))

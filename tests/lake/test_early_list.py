@@ -1,4 +1,4 @@
-"""Rows that are written before the last message was read: which columns their tables have in the end is read before."""
+"""Rows of pgoutput that are written before the last message was read: what describes their tables is read before."""
 
 from __future__ import annotations
 

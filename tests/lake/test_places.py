@@ -71,17 +71,19 @@ def test_little_memory(tmp_path: Path) -> None:
         check(MESSAGES, tmp_path / format / state, state)
 
 
-@pytest.mark.parametrize(("memory", "readings"), [(1 << 28, 1), (1000, 2)])
+@pytest.mark.parametrize(
+    ("memory", "state", "readings"),
+    [(1 << 28, "changes", 1), (1000, "changes", 1), (1 << 28, "latest", 1), (1000, "latest", 2)],
+)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_messages_are_read_once_if_their_rows_fit_into_memory(
-    memory: int, readings: int, threads: int, tmp_path: Path
-) -> None:
+def test_how_often_messages_are_read(memory: int, state: str, readings: int, threads: int, tmp_path: Path) -> None:
+    """Once; rows that do not fit into memory need the list of tables first, if they cannot be taken back."""
     pq.write_table(pa.table({"payload": MESSAGES}), tmp_path / "messages.parquet")
     read_bytes: list[int] = []
     path, done = tmp_path / "messages.parquet", read_bytes.append
     capture = wf.Capture(path, "gaussdb-binary", memory_limit=memory, threads=threads, progress=done)
-    capture.write(tmp_path / "lake")
-    check(MESSAGES, tmp_path / "lake", "changes")
+    capture.write(tmp_path / "lake", state=state, **({"keys": KEYS} if state == "latest" else {}))
+    check(MESSAGES, tmp_path / "lake", state)
     size = path.stat().st_size
     assert sum(read_bytes) == pytest.approx(readings * size, rel=0.01)
     assert capture.tables().equals(capture_of(MESSAGES).tables())

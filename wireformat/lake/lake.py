@@ -114,6 +114,11 @@ class Lake:
             self._targets[table] = TableFolder(files, table, typed, types)
         return self._targets[table]
 
+    def begin_again(self, table: tuple[str, str]) -> None:
+        """Removes what this write has written of a table, which is written once more."""
+        if table in self._targets:
+            self._targets.pop(table).discard()
+
     def new_path(self, folder: str, index: int = 0) -> str:
         """Returns the path of a file of this write."""
         number = f"_{index:04d}" if index else ""

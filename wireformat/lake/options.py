@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ..arrow.typed_tables.tables import TablesFound
 from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options import TABLE_STATES, ReadOptions
@@ -29,10 +30,14 @@ class LakeInput(NamedTuple):
     format      the name of its format
     mode        for values that do not fit, and records that cannot be read
     schema      of its row changes
-    listed      returns the list of its tables; called before the last row of `rows`, it reads the stream once more
+    listed      returns the list of its tables; called before the last row of `rows`, it reads the stream once more,
+                unless `is_listed`
+    is_listed   returns whether the list is there
     found       returns the versions of a table, as far as a reading that lists the tables has found them
+    so_far      returns what the reading has found of a table, while it makes the list; None if that may lack columns
     rows        reads the committed rows. A function that it is given takes the rows that were read, and returns those
                 that go on
+    again       reads the committed rows of some tables once more, when the list is there
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
     identities  the replica identities that the stream states, as far as it has been read
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
@@ -47,8 +52,11 @@ class LakeInput(NamedTuple):
     mode: str
     schema: pa.Schema
     listed: Callable[[], pa.Table]
+    is_listed: Callable[[], bool]
     found: Callable[[TableName], TableVersions | None]
+    so_far: Callable[[TableName], TablesFound | None]
     rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
+    again: Callable[[Collection[TableName]], Iterator[HandedRows]]
     keys: Callable[[str], list[str]]
     identities: Identities
     schema_of: Callable[[str], Any]

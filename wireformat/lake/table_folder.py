@@ -14,7 +14,7 @@ from .delta.folder import DeltaFolder
 from .parquet import ParquetFile, WrittenFile
 from .partitions import COMMIT_DATE, Partitions, check_partition_column, partition_column
 from .stored.manifest import File, Manifest, StoredTable
-from .stored.names import folder_of, stored_names
+from .stored.names import stored_names
 from .stored.schema import StoredSchema, delta_type, type_onto, without_empty_structs
 from .stored.store import Store
 
@@ -57,7 +57,7 @@ class TableFolder:
         is_delta = manifest.format == "delta"
         self._lake = lake
         self.name = name
-        self.table = manifest.tables.get(name) or StoredTable(folder_of(name))
+        self.table = manifest.copy_of(name)
         columns = [field.name for field in typed.field("_old").type]
         about = [field.name for field in typed if field.name not in columns]
         partition = partition_column(manifest.partition_by, name)

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
+from ..arrow.typed_tables.listed import check_listed
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart, kept_fields
+from ..arrow.typed_tables.tables import POSITION, TablesFound
 from ..errors import BadRows, OptionError
 from ..options.table_names import TableName, one_table, written
 from ..sources.groups import Parts
@@ -68,11 +70,18 @@ class TableWriter:
     """Writes the committed changes of one table; with state="latest", the rows that they leave.
 
     listed    the rows of the list of tables, of this table
+    so_far    what was found of the table, if the list is not there
 
     Raises OptionError, and BadRows if the columns have no types.
     """
 
-    def __init__(self, context: WriteContext, name: TableName, listed: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        context: WriteContext,
+        name: TableName,
+        listed: Sequence[Mapping[str, Any]],
+        so_far: TablesFound | None = None,
+    ) -> None:
         self.name = name
         self._context = context
         stream, lake = context.stream, context.lake
@@ -80,7 +89,11 @@ class TableWriter:
         schema = context.choice.schemas.get(label)
         current = -1
         if schema is None:
-            schema = stream.schema_of(label)
+            if so_far is None:
+                schema = stream.schema_of(label)
+            else:
+                schema = so_far.listed(stream.format, POSITION)
+                check_listed(schema, label, stream.format)
             current = stream.version_before(name)
         own = {column for row in listed for column in row["columns"]}
         has_room = own.isdisjoint(_POSITION_COLUMNS)
@@ -94,7 +107,7 @@ class TableWriter:
                 kept=context.kept_fields if has_room else [],
                 format=stream.format,
                 current=current,
-                found=stream.found(name),
+                found=stream.found(name) if so_far is None else so_far.versions_of(name),
             )
         except OptionError as error:
             raise OptionError(f"table {label}: {error}") from None
@@ -102,7 +115,7 @@ class TableWriter:
         if context.mode == "PERMISSIVE" and (lake.state == "latest" or (context.drops and context.rejects is not None)):
             typed = typed.remove(typed.get_field_index("_error"))
         self._target = lake.target(name, typed, sql_types(listed))
-        self._target.table.versions, self._target.table.current = stored_versions(listed)
+        self.set_versions(listed)
         self._cut = self._cut_by_definitions(label) if lake.state == "latest" else None
         """Divides typed rows by the definition that the table had, as it is stored; None if changes are written."""
         self._definitions: list[Definition] = []
@@ -111,6 +124,10 @@ class TableWriter:
         """That of the last change that a Delta table has already, if a write to it was stopped."""
         self._rows = self._dropped = self._corrupt = 0
         self._relation_id: int | None = None
+
+    def set_versions(self, listed: Sequence[Mapping[str, Any]]) -> None:
+        """Sets what the manifest says of the versions of the table: its rows in the list of tables."""
+        self._target.table.versions, self._target.table.current = stored_versions(listed)
 
     def _cut_by_definitions(self, label: str) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[DefinedBatch]]:
         """Returns what divides typed rows by the definition that the table had, as it is stored."""

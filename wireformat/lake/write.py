@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 
-from ..arrow.noted.changes import CommittedRows
+from ..arrow.noted.changes import CommittedRows, KeepsTable
+from ..arrow.typed_tables.tables import POSITION, TablesFound
+from ..formats.registry import find_row
 from ..options import ReadOptions
 from ..options.table_names import TableName
 from ..sources.groups import Parts, groups_of_tables, size_of
@@ -49,6 +51,13 @@ class LakeWriter:
         self._column_chunks = memory // 4 // COLUMN_CHUNK_BYTES
         """How many columns of row groups all files may have that have not ended."""
         self._context = WriteContext(stream, lake, choice, rejects, memory)
+        self._is_early = lake.state == "changes" and rejects is None and not find_row(stream.format).has_relation_ids
+        """Whether rows are written before all tables are known. A stream that describes its tables is looked through
+        for that in little time; what spills and rejects have taken cannot be taken back."""
+        self._early: dict[TableName, TablesFound] = {}
+        """What was known of tables of which rows were written before all tables were known."""
+        self._outdated: set[TableName] = set()
+        """Those of them that are written once more: they have other columns now, or could not be written."""
         self._listed: dict[TableName, list[dict[str, Any]]] | None = None
         self._tables: dict[TableName, TableWriter] = {}
         self._last: dict[TableName, Future[None]] = {}
@@ -60,6 +69,7 @@ class LakeWriter:
         try:
             with self._context.spill:
                 self._read()
+                self._write_again()
                 assert self._reached is not None, "a stream ends with its position"
                 position = self._reached()
                 if self._lake.state == "latest":
@@ -77,6 +87,7 @@ class LakeWriter:
         try:
             with self._context.spill:
                 self._read()
+                self._write_again()
             for table in self._tables.values():
                 table.close({})
             self._lake.check_alone()
@@ -87,10 +98,34 @@ class LakeWriter:
 
     def _read(self) -> None:
         """Reads the stream, and writes the typed changes of all tables to files, or to where they wait."""
+        if self._stream.is_listed():
+            self._learn_tables()
+        through = None if self._rejects is None else self._rejects.without_unread
+        self._write_groups(self._committed(self._stream.rows(through)), self._choice.options.keeps_table)
+        for name, so_far in self._early.items():
+            listed = self._listed_rows(name)
+            if _columns(listed) != _columns(so_far.listed(self._stream.format, POSITION).to_pylist()):
+                self._outdated.add(name)
+            elif name not in self._outdated:
+                self._tables[name].set_versions(listed)
+
+    def _write_again(self) -> None:
+        """Writes the tables that are outdated."""
+        self._early.clear()
+        if not self._outdated:
+            return
+        again, self._outdated = self._outdated, set()
+        for name in again:
+            self._tables.pop(name, None)
+            self._lake.begin_again(name)
+        self._write_groups((rows for rows, _ in self._stream.again(again)), again.__contains__)
+
+    def _write_groups(self, committed: Iterable[CommittedRows | None], keeps_table: KeepsTable) -> None:
+        """Writes the typed changes of all tables that are kept."""
         pending: deque[tuple[Future[None], int]] = deque()
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
             try:
-                for table, parts in self._groups():
+                for table, parts in self._groups(committed, keeps_table):
                     self._submit(pool, pending, table, parts)
                 while pending:
                     pending.popleft()[0].result()
@@ -98,15 +133,16 @@ class LakeWriter:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _groups(self) -> Iterator[tuple[TableName, Parts]]:
+    def _groups(
+        self, committed: Iterable[CommittedRows | None], keeps_table: KeepsTable
+    ) -> Iterator[tuple[TableName, Parts]]:
         """Yields the rows of the tables to write, in groups."""
-        through = None if self._rejects is None else self._rejects.without_unread
         yield from groups_of_tables(
-            self._committed(self._stream.rows(through)),
+            committed,
             self._context.kept,
-            self._choice.options.keeps_table,
+            keeps_table,
             self._memory // 2,
-            is_listed=lambda: self._listed is not None,
+            may_go=lambda: self._is_early or self._listed is not None,
             make_list=self._learn_tables,
         )
 
@@ -128,10 +164,25 @@ class LakeWriter:
                 options = {"keys": self._choice.keys, "schemas": self._choice.schemas}
                 check_named_tables(options, {*self._listed, *self._stream.known}, self._choice.options)
 
+    def _listed_rows(self, name: TableName) -> list[dict[str, Any]]:
+        """Returns the rows of the list of tables, of one table."""
+        assert self._listed is not None, "the tables are known"
+        return self._listed.get(name, [])
+
+    def _know_table(self, name: TableName) -> None:
+        """Finds out what the columns of a table are before the first rows of it are written."""
+        if self._listed is None and name not in self._early:
+            so_far = self._stream.so_far(name)
+            if so_far is None:
+                self._learn_tables()
+            else:
+                self._early[name] = so_far
+
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts
     ) -> None:
         """Has the rows of a table written by a thread, and waits until those that wait for it fit into memory."""
+        self._know_table(name)
         task = self._last[name] = pool.submit(self._write_group, name, parts, self._last.get(name))
         pending.append((task, sum(map(size_of, parts))))
         most = 2 * self._stream.threads
@@ -142,10 +193,22 @@ class LakeWriter:
         """Writes rows of a table, after those before them."""
         if before is not None:
             before.result()
-        if name not in self._tables:
-            assert self._listed is not None, "the tables are known when their rows are written"
-            self._tables[name] = TableWriter(self._context, name, self._listed.get(name, []))
-        self._tables[name].take(parts, self._column_chunks // len(self._tables))
+        if name in self._outdated:
+            return
+        try:
+            if name not in self._tables:
+                self._tables[name] = self._begun(name)
+            self._tables[name].take(parts, self._column_chunks // len(self._tables))
+        except Exception:
+            if name not in self._early:
+                raise
+            self._outdated.add(name)  # what is wrong is said when it is written once more, with all columns
+
+    def _begun(self, name: TableName) -> TableWriter:
+        """Returns what writes the rows of a table."""
+        so_far = self._early.get(name)
+        listed = self._listed_rows(name) if so_far is None else so_far.listed(self._stream.format, POSITION).to_pylist()
+        return TableWriter(self._context, name, listed, so_far)
 
     def _publish(self, position: CapturePosition) -> None:
         about = {"wireformat.position": position.without_tables().to_json()}
@@ -169,3 +232,8 @@ class LakeWriter:
         left_open = sum(one.changes for one in position.open)
         tables = [self._tables[name].files() for name in sorted(self._tables)]
         return result(self._lake, tables, left_open, dropped, unread)
+
+
+def _columns(listed: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """Returns the columns of each version of a table, from its rows in the list of tables."""
+    return [tuple(row[name] for name in ("version", "columns", "types", "typmods")) for row in listed]

@@ -35,26 +35,27 @@ def groups_of_tables(
     keep: Sequence[str],
     keeps_table: KeepsTable,
     memory_bytes: int,
-    is_listed: Callable[[], bool],
+    may_go: Callable[[], bool],
     make_list: Callable[[], object],
 ) -> Iterator[tuple[TableName, Parts]]:
-    """Yields committed rows by table, in groups. The list of tables is there when the first group is yielded.
+    """Yields committed rows by table, in groups.
 
     keep           columns of the committed rows that are kept
     keeps_table    whether the rows of a table are needed
     memory_bytes   the number of bytes that may wait
-    is_listed      returns whether the list of tables is there
+    may_go         returns whether groups may go before the last row: where the list of tables is there, or not needed
     make_list      gets the list, if it is not there
 
-    Without the list, groups wait for the last row, with which it may be complete, unless they become too large.
+    Otherwise groups wait for the last row, with which the list may be complete, unless they become too large. The list
+    is there when the last groups are yielded.
     """
     groups = Groups(memory_bytes)
     for rows in found:
         for table, own in rows_by_table(rows, keep, keeps_table) if rows is not None else ():
             groups.take(table, own)
-            if groups.are_too_large:
+            if groups.are_too_large and not may_go():
                 make_list()
-            if is_listed():
+            if may_go():
                 yield from groups.full()
         groups.let_go()
     make_list()

@@ -89,6 +89,17 @@ class TablesFound:
         """Returns the versions of a table as far as its rows have been taken; None if there are none."""
         return self._versions.get(table)
 
+    def so_far(self, table: TableName) -> TablesFound | None:
+        """Returns what was found of a table, which no later row changes; None if it may lack columns of the rows."""
+        versions = self._versions.get(table)
+        if versions is None or not versions.versions or not all(one.is_complete for one in versions.versions):
+            return None
+        found = TablesFound()
+        found._versions, found._known = deepcopy({table: versions}), {table: self._known.get(table, 0)}
+        keys = [(table, version) for version in range(len(versions.versions))]
+        found._totals = {key: [*self._totals[key]] for key in keys if key in self._totals}
+        return found
+
     def settle(self, table: TableName, layout: Hashable, facts: ColumnFacts) -> None:
         """See CountedTables."""
         self._versions[table].settle(layout, facts)

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...errors import StateError
@@ -14,6 +15,7 @@ from ...options import TABLE_STATES
 from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
 from ...stream.saved import COUNT, FLAG, SIGNED, TEXT, UNSIGNED, Shape, check, maybe, one_of
+from .names import folder_of
 from .store import Store
 
 PATH = "_wireformat.json"
@@ -101,6 +103,14 @@ class Manifest:
     tables: dict[tuple[str, str], StoredTable] = field(default_factory=dict)
     earlier: list[str] = field(default_factory=list)
     publications: list[str] | None = None
+
+    def copy_of(self, table: tuple[str, str]) -> StoredTable:
+        """Returns a table, as it may change while a write is not published; a new one if there is none."""
+        found = self.tables.get(table)
+        if found is None:
+            return StoredTable(folder_of(table))
+        own = {name: copy(getattr(found, name)) for name in ("columns", "types", "versions", "files")}
+        return replace(found, **own)
 
     def to_json(self) -> str:
         """Returns the manifest as JSON with a version. Later releases can read it."""
