@@ -19,15 +19,16 @@ from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
 from ..row_changes import HIDDEN_KINDS, TABLE_DELETE, TABLE_KINDS
-from ..schemas import SEQUENCE, committed_schema
+from ..schemas import committed_schema
 from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
+from .row_facts import transaction_facts
 from .rows import NotedRows
 from .selection import (
     NotedSelection,
+    TransactionsOfRows,
     copied_rows,
-    position_columns,
     selection_of,
     selections_of_tables,
     tables_of,
@@ -83,28 +84,22 @@ class NotedChanges(NamedTuple):
         if not is_kept.all():
             yield from self._chosen(np.flatnonzero(is_kept)).by_table(keep, keeps_table)
             return
-        order, _ = in_groups(numbers[codes], len(tables))
-        yield from selections_of_tables(self._copied(keep, codes, layouts, numbers, order))
+        yield from selections_of_tables(self._copied(keep, codes, layouts, numbers))
 
-    def _copied(
-        self, keep: Sequence[str], codes: Array, layouts: Sequence[Layout], groups: Array, order: Array | None = None
-    ) -> NotedSelection:
-        """Copies the rows out of the notes; see `copied_rows`."""
-        noted, notes = self.noted, self.noted.notes_of(self.settled.rows)
-        settled = self.settled if order is None else self.settled.chosen(order)
-        columns = {
-            **position_columns(noted.scanned, notes if order is None else notes[order]),
-            "sequence": settled.sequence,
-            "xid": settled.of_transactions("xid"),
-            "commit_time": settled.of_transactions("commit_time").cast(pa.timestamp("us", "UTC")),
-        }
+    def _copied(self, keep: Sequence[str], codes: Array, layouts: Sequence[Layout], groups: Array) -> NotedSelection:
+        """Copies the rows out of the notes, those of a group together; see `copied_rows`."""
+        noted, settled = self.noted, self.settled
+        columns: dict[str, pa.Array] = {}
         if keep:
+            order, _ = in_groups(groups[codes], int(groups.max(initial=0)) + 1)
             own = pa.schema([field for field in noted.schema if field.name in keep])
             committed = committed_schema(noted.schema)
             schema = pa.schema([committed.field(name) for name in keep])
-            batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
-            columns |= dict(zip(keep, batch.columns, strict=True))
-        return copied_rows(noted.scanned, notes, codes, layouts, groups, order, columns)
+            batch = committed_rows(noted.gathered(settled.rows, own), settled, schema).take(pa.array(order))
+            columns = dict(zip(keep, batch.columns, strict=True))
+        transactions = TransactionsOfRows(settled.transactions, settled.ordinals, transaction_facts(settled.facts))
+        notes = noted.notes_of(settled.rows)
+        return copied_rows(noted.scanned, notes, codes, layouts, groups, transactions, columns)
 
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""
@@ -171,15 +166,6 @@ def of_batch(
     return found.get(table)
 
 
-_COPIED = {
-    "message": pa.int64(),
-    "record": pa.int64(),
-    "sequence": SEQUENCE,
-    "xid": pa.int64(),
-    "commit_time": pa.timestamp("us", "UTC"),
-}
-"""The columns that are copied of all rows, as `NotedChanges` copies them."""
-
 _MOST_BYTES = COLUMN_BYTES // 4
 """The values of a selection must fit into a column."""
 
@@ -203,7 +189,7 @@ def _batch_by_table(
     tables, of_tables = zip(*changed, strict=True)
     order = np.concatenate(of_tables)
     counts = [len(indices) for indices in of_tables]
-    types = _COPIED | {name: batch.schema.field(name).type for name in keep}
+    types = {name: batch.schema.field(name).type for name in keep}
     own = BatchSelection(batch, chosen[order])
     copied = selection_of(own, rows.kinds[order], tables, np.repeat(np.arange(len(tables)), counts), types)
     yield from selections_of_tables(copied)

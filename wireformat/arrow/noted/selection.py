@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,20 @@ from ..scan.notes import BODY, ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH
 from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection, sequence_text
+from .row_facts import (
+    FACT_COLUMNS,
+    FACT_NUMBERS,
+    GIVEN_FACTS,
+    OF_MESSAGE,
+    OF_ORDINAL,
+    OF_RECORD,
+    OF_SEQUENCE,
+    READ_FACTS,
+    fact_column,
+    facts_of_columns,
+    facts_without_transactions,
+    is_given,
+)
 
 _ROW_BYTES, _SELECTION_BYTES = 100, 3 << 10
 """About what a row takes beside its values, and a selection beside its rows."""
@@ -40,7 +54,8 @@ class NotedSelection:
     layouts        the different layouts
     values         the texts of all values that were sent, row by row, maybe among those of other rows
     starts         int64[2, n]: the index of the first value of each new image, and of each old one
-    columns        further columns of the rows: message and record, and others that typed tables read
+    facts          see row_facts.py
+    columns        further columns of the rows
     shared_rows    the number of rows of which the arrays keep something: the rows are a range of those
     """
 
@@ -48,6 +63,7 @@ class NotedSelection:
     layouts: Sequence[Layout]
     values: NotedTexts
     starts: Array
+    facts: Array
     columns: dict[str, pa.Array]
     shared_rows: int
 
@@ -89,16 +105,17 @@ class NotedSelection:
 
     def column(self, name: str, type: pa.DataType) -> pa.Array:
         """See Selection."""
-        column = self.columns.get(name)
+        column = fact_column(self.facts, name) if name in FACT_COLUMNS else self.columns.get(name)
         if column is None:
             return pa.nulls(len(self.layout_codes), type)
         return column if column.type == type else column.cast(type)
 
     def position(self, index: int) -> dict[str, Any]:
         """See Selection."""
-        position = {name: self.columns[name][index].as_py() for name in ("message", "record")}
-        if "sequence" in self.columns:
-            position["sequence"] = sequence_text(self.columns["sequence"][index].as_py())
+        names = ("message", "record", "sequence") if is_given(self.facts, index, "sequence") else ("message", "record")
+        position = {name: fact_column(self.facts[index : index + 1], name)[0].as_py() for name in names}
+        if "sequence" in position:
+            position["sequence"] = sequence_text(position["sequence"])
         return position
 
     def detail(self, index: int) -> dict[str, str]:
@@ -108,8 +125,8 @@ class NotedSelection:
     def chosen(self, indices: Array) -> NotedSelection:
         """See Selection."""
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
-        codes = self.layout_codes[indices]
-        return NotedSelection(codes, self.layouts, self.values, self.starts[:, indices], columns, len(indices))
+        codes, facts = self.layout_codes[indices], self.facts[indices]
+        return NotedSelection(codes, self.layouts, self.values, self.starts[:, indices], facts, columns, len(indices))
 
     def alone(self) -> NotedSelection:
         """Returns the rows without what is kept of others, unless that is less than their own."""
@@ -146,22 +163,35 @@ class NotedSelection:
         return Image(~lists.where(is_null), lists, self.values, starts)
 
 
+class TransactionsOfRows(NamedTuple):
+    """The transactions of rows.
+
+    transactions      int64[n]: for each row, the index of its transaction
+    ordinals          int64[n]: of the row in its transaction
+    of_transactions   int64[k, FACT_NUMBERS]: the facts of each transaction, as `transaction_facts` returns them
+    """
+
+    transactions: Array
+    ordinals: Array
+    of_transactions: Array
+
+
 def copied_rows(
     scanned: ScannedRows,
     rows: Array,
     codes: Array,
     layouts: Sequence[Layout],
     groups: Array,
-    order: Array | None,
+    transactions: TransactionsOfRows,
     columns: dict[str, pa.Array],
 ) -> NotedSelection:
     """Copies row changes out of the notes, one group after the other.
 
-    rows      int64[n]: rows of the notes
-    codes     int64[n]: their layouts, as indices
-    groups    int64[len(layouts)]: the group of the rows of each layout
-    order     int64[n]: the index in `rows` of each row of the result; None for their own order
-    columns   see NotedSelection, in the order of the result
+    rows           int64[n]: rows of the notes
+    codes          int64[n]: their layouts, as indices
+    groups         int64[len(layouts)]: the group of the rows of each layout
+    transactions   those of the rows
+    columns        see NotedSelection, in the order of the result
     """
     totals = np.zeros((int(groups.max(initial=0)) + 1, _PLACES), np.int64)
     _measure_values(scanned.rows, rows, scanned.cells, codes, groups, totals)
@@ -170,11 +200,12 @@ def copied_rows(
     pairs = unused(2 * count, np.int32).reshape(-1, 2)
     target = unused(size, np.uint8)
     starts = np.empty((2, len(rows)), np.int64)
+    facts = unused(FACT_NUMBERS * len(rows), np.int64).reshape(-1, FACT_NUMBERS)
+    ordered = np.empty(len(rows), np.int64)
     places = np.cumsum(totals, axis=0) - totals
     notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text
-    _copy_values(*notes, codes, groups, places, starts, pairs, target)
-    ordered = codes if order is None else codes[order]
-    return NotedSelection(ordered, layouts, _noted_texts(pairs, target), starts, columns, len(rows))
+    _copy_values(*notes, codes, groups, *transactions, places, starts, facts, ordered, pairs, target)
+    return NotedSelection(ordered, layouts, _noted_texts(pairs, target), starts, facts, columns, len(rows))
 
 
 def rows_without_values(
@@ -183,14 +214,8 @@ def rows_without_values(
     """Returns row changes with their layouts, but not their values; see `copied_rows`."""
     nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
     starts = np.zeros((2, len(rows)), np.int64)
-    return NotedSelection(layout_codes, layouts, nothing, starts, position_columns(scanned, rows), len(rows))
-
-
-def position_columns(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
-    """Returns the columns `message` and `record` of rows of the notes."""
-    return {
-        name: pa.array(scanned.rows[field].take(rows)) for name, field in (("message", MESSAGE), ("record", RECORD))
-    }
+    facts = facts_without_transactions(scanned, rows)
+    return NotedSelection(layout_codes, layouts, nothing, starts, facts, {}, len(rows))
 
 
 def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
@@ -224,6 +249,7 @@ def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
         list(code_of),
         _noted_texts(pairs, source),
         np.concatenate(starts, axis=1),
+        np.concatenate([part.facts for part in parts]),
         {name: pa.concat_arrays([part.columns[name] for part in parts]) for name in parts[0].columns},
         sum(map(len, parts)),
     )
@@ -265,8 +291,8 @@ def selections_of_tables(selection: NotedSelection) -> Iterator[tuple[TableName,
         count = row_counts[table]
         rows = slice(row, row + count)
         columns = {name: column.slice(row, count) for name, column in selection.columns.items()}
-        starts = selection.starts[:, rows]
-        own = NotedSelection(codes[rows], own_layouts[table], selection.values, starts, columns, len(selection))
+        starts, facts = selection.starts[:, rows], selection.facts[rows]
+        own = NotedSelection(codes[rows], own_layouts[table], selection.values, starts, facts, columns, len(selection))
         yield table, own
         row += count
 
@@ -282,7 +308,7 @@ def selection_of(
 
     kinds         int64[n]: INSERT, UPDATE or DELETE, as indices into TABLE_KINDS
     table_codes   int64[n]: the index in `tables` of each row's table
-    types         the further columns of the rows, and their types
+    types         further columns of the rows, and their types
     """
     new, old, oids = rows.new, rows.old, rows.relation_ids.dictionary_encode()
     lists = (new.names, old.names, rows.types, rows.unchanged)
@@ -297,8 +323,9 @@ def selection_of(
         kind = KINDS.index(TABLE_KINDS[kinds[first]])
         layouts.append(Layout(kind, tables[table_codes[first]], new_names, old_names, types_of_row, unchanged, detail))
     starts, values = _values_of((new, old))
+    facts = facts_of_columns(len(layout_codes), rows.column)
     columns = {name: rows.column(name, type) for name, type in types.items()}
-    return NotedSelection(layout_codes, layouts, values, starts, columns, len(layout_codes))
+    return NotedSelection(layout_codes, layouts, values, starts, facts, columns, len(layout_codes))
 
 
 def _values_of(images: Sequence[Image]) -> tuple[Array, NotedTexts]:
@@ -376,17 +403,25 @@ def _copy_values(
     text: Array,
     codes: Array,
     groups: Array,
+    transactions: Array,
+    ordinals: Array,
+    of_transactions: Array,
     places: Array,
     starts: Array,
+    facts: Array,
+    ordered: Array,
     pairs: Array,
     target: Array,
 ) -> None:
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
     codes, groups   see `copied_rows`
+    transactions, ordinals, of_transactions   see TransactionsOfRows
     places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
                     COPIED_AT_ONCE bytes follow the last byte of each
     starts          int64[2, n], filled: the index of the first value of each image
+    facts           int64[n, FACT_NUMBERS], filled
+    ordered         int64[n], filled: the codes, in the order of the groups
     """
     # The rows are read in their order, since the notes of rows that follow each other are beside each other. Those of
     # a group are written beside each other, at many places in turn, which the processor does not foresee.
@@ -397,6 +432,13 @@ def _copy_values(
                 prefetch(source, body + line * LINE)
         row, group = chosen[index], groups[codes[index]]
         target_row, count, at = places[group, _ROWS], places[group, _VALUES], places[group, _BYTES]
+        ordered[target_row] = codes[index]
+        transaction = transactions[index]
+        for number in range(OF_SEQUENCE, FACT_NUMBERS):
+            facts[target_row, number] = of_transactions[transaction, number]
+        facts[target_row, OF_MESSAGE], facts[target_row, OF_RECORD] = rows[MESSAGE, row], rows[RECORD, row]
+        facts[target_row, OF_ORDINAL] = ordinals[index]
+        facts[target_row, GIVEN_FACTS] |= READ_FACTS
         for map_index in range(NEW, OLD + 1):
             starts[map_index - NEW, target_row] = count
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
@@ -425,5 +467,6 @@ def _copy_values(
         for ahead in range(LINE, _AHEAD + 1, LINE):
             prefetch(target, at + ahead)
             prefetch(pairs, 2 * count + ahead // 4)
+        prefetch(facts, (target_row + 1) * FACT_NUMBERS + LINE // 8)
         prefetch(starts, target_row + LINE // 8)
         prefetch(starts, len(chosen) + target_row + LINE // 8)
