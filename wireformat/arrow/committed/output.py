@@ -11,7 +11,7 @@ from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
 from .batch import RECORDS_AT_ONCE, InputRows, PlainTransactions
 from .facts import committed_rows, facts_batch
-from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
+from .row_ranges import CURRENT_BATCH, RowRange, chosen_indices, gathered
 from .settled import SettledRows
 
 OUTPUT_BYTES = 2 << 20
@@ -181,14 +181,14 @@ class CommittedOutput:
         own   int64[k]: indices of the ranges of this batch
         """
         _, starts, stops, firsts, transactions = ranges[:, own]
-        indices, range_of = row_indices(starts, stops)
-        delivered = rows.delivered[indices] | rows.outside[indices]
+        indices, range_of = chosen_indices(starts, stops, rows.delivered | rows.outside)
         if self._undone:
-            delivered &= ~self._is_undone(rows, indices, transactions[range_of])
-        indices, range_of = indices[delivered], range_of[delivered]
+            is_left = ~self._is_undone(rows, indices, transactions[range_of])
+            indices, range_of = indices[is_left], range_of[is_left]
         if rows.ordinals is not None:
             return indices, own[range_of], rows.ordinals[indices]
-        ordinals = (firsts - rows.counted_through[starts])[range_of] + rows.counted_before[indices]
+        ordinals = rows.counted_before[indices]
+        ordinals += (firsts - rows.counted_through[starts])[range_of]
         return indices, own[range_of], ordinals
 
     def _is_undone(self, rows: InputRows, indices: Array, transactions: Array) -> Array:

@@ -24,6 +24,25 @@ def row_indices(starts: Array, stops: Array) -> tuple[Array, Array]:
     return np.arange(len(range_of)) + (starts - ends + counts)[range_of], range_of
 
 
+def chosen_indices(starts: Array, stops: Array, is_chosen: Array) -> tuple[Array, Array]:
+    """Returns the indices of the chosen rows of these ranges, one range after the other, and the range of each row.
+
+    is_chosen   bool[n]: of all rows
+    """
+    if (starts[1:] < stops[:-1]).any():
+        indices, range_of = row_indices(starts, stops)
+        is_chosen = is_chosen[indices]
+        return indices[is_chosen], range_of[is_chosen]
+    steps = np.zeros(len(is_chosen) + 1, np.int8)  # of ranges in ascending order; one may begin where another ends
+    has_rows = starts < stops
+    steps[starts[has_rows]] += 1
+    steps[stops[has_rows]] -= 1
+    is_chosen = is_chosen & np.cumsum(steps[:-1], dtype=np.int8).view(bool)
+    indices = np.flatnonzero(is_chosen)
+    counts = np.searchsorted(indices, stops) - np.searchsorted(indices, starts)
+    return indices, np.repeat(np.arange(len(starts)), counts)
+
+
 def taken(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
     """Returns the rows at these indices. If the indices are ascending, a filter is used, which is faster."""
     if len(rows) and (np.diff(rows) > 0).all():

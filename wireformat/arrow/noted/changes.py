@@ -80,10 +80,12 @@ class NotedChanges(NamedTuple):
         """Yields the tables of these rows, which must be row changes that the notes have; see `rows_by_table`."""
         codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
         numbers, tables = tables_of(layouts)
-        is_kept = np.array([keeps_table(table) for table in tables], bool)[numbers[codes]]
-        if not is_kept.all():
-            yield from self._chosen(np.flatnonzero(is_kept)).by_table(keep, keeps_table)
-            return
+        are_kept = np.array([keeps_table(table) for table in tables], bool)
+        if not are_kept.all():
+            is_kept = are_kept[numbers[codes]]
+            if not is_kept.all():
+                yield from self._chosen(np.flatnonzero(is_kept)).by_table(keep, keeps_table)
+                return
         yield from selections_of_tables(self._copied(keep, codes, layouts, numbers))
 
     def _copied(self, keep: Sequence[str], codes: Array, layouts: Sequence[Layout], groups: Array) -> NotedSelection:
@@ -144,6 +146,10 @@ def rows_by_table(
         return
     changes = rows.settled.rows
     is_noted = rows.noted.are_noted_changes(changes)
+    if is_noted.all():
+        if len(changes):
+            yield from rows.by_table(keep, keeps_table)
+        return
     others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[rows.kind_codes])
     noted = np.flatnonzero(is_noted)
     if len(others):

@@ -106,7 +106,8 @@ class NotedRows:
         self.built = built
         self.origins = None if built is None else scanned.origins()
         self.kind_codes = self._joined(scanned.rows[KIND, : scanned.row_count], _kind_codes_of).astype(np.uint8)
-        self.other_rows = np.flatnonzero(~IS_ROW_CHANGE[self.kind_codes])
+        self._are_changes = IS_ROW_CHANGE[self.kind_codes]
+        self.other_rows = np.flatnonzero(~self._are_changes)
 
     @cached_property
     def other_records(self) -> pa.RecordBatch:
@@ -162,8 +163,12 @@ class NotedRows:
 
     def are_noted_changes(self, rows: Array) -> Array:
         """Returns bool[n]: whether these rows are row changes that the notes have."""
-        are_changes = IS_ROW_CHANGE[self.kind_codes[rows]]
-        return are_changes if self.origins is None else are_changes & (self.origins[rows] >= 0)
+        return self._are_noted_changes[rows]
+
+    @cached_property
+    def _are_noted_changes(self) -> Array:
+        """bool[n]: whether each row is a row change that the notes have."""
+        return self._are_changes if self.origins is None else self._are_changes & (self.origins >= 0)
 
     def notes_of(self, rows: Array) -> Array:
         """Returns the rows in the notes of these rows, which must be there."""
@@ -177,8 +182,7 @@ class NotedRows:
     @cached_property
     def _layouts(self) -> tuple[Array, list[Layout]]:
         """The index of the layout of each row of the notes, of row changes alone, and the layouts."""
-        rows = np.arange(len(self.kind_codes))
-        notes = self.notes_of(rows[self.are_noted_changes(rows)])
+        notes = self.notes_of(np.flatnonzero(self._are_noted_changes))
         codes = np.zeros(self.scanned.row_count, np.int64)
         codes[notes], layouts = self.known.of(self.scanned, notes)
         return codes, layouts

@@ -14,6 +14,7 @@ from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import grouped
 from ..columns.layouts import Layout
+from ..jit.compiler import compiled
 from ..row_changes import TABLE_KINDS, TABLE_RELATION
 from ..scan.notes import MESSAGE, RECORD
 from ..typed_tables.rows import ChangeRows
@@ -103,18 +104,16 @@ class NotedTables:
         may_cut   whether rows up to the last new layout of their table may be taken before the others
         """
         codes, layouts = rows.layouts_of(notes)
-        lasts, firsts = np.full(len(layouts), -1), np.full(len(layouts), -1)
-        lasts[codes] = np.arange(len(codes))  # of several rows, the last one stays
-        firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        occurring = np.flatnonzero(lasts >= 0)
+        counts, firsts, lasts = np.zeros((3, len(layouts)), np.int64)
+        _note_occurrences(codes, counts, firsts, lasts)
+        occurring = np.flatnonzero(counts)
         found = [layouts[code] for code in occurring.tolist()]
         must_wait = self._waiting_tables.union(
             layout.table for layout in found if not self._tables.is_settled(layout.table, layout)
         )
         waits = np.array([layout.table in must_wait for layout in found], bool)
         counted = occurring[~waits]
-        counts = np.bincount(codes, minlength=len(layouts))[counted]
-        self._count_rows(rows, layouts, counted, notes[firsts[counted]], notes[lasts[counted]], counts)
+        self._count_rows(rows, layouts, counted, notes[firsts[counted]], notes[lasts[counted]], counts[counted])
         if not waits.any():
             return
         new_until = _new_until(found, firsts[occurring].tolist())
@@ -156,6 +155,20 @@ class NotedTables:
             layout = selection.layouts[selection.layout_codes[first]]
             self._tables.settle(layout.table, layout, image_facts(changes, first))
         self._waiting, self._waiting_tables, self._count = [], set(), 0
+
+
+@compiled
+def _note_occurrences(codes: Array, counts: Array, firsts: Array, lasts: Array) -> None:
+    """Fills, for each code that occurs, how often it does, and where for the first and the last time.
+
+    counts   int64[n], zeros
+    """
+    for index in range(len(codes)):
+        code = codes[index]
+        if counts[code] == 0:
+            firsts[code] = index
+        counts[code] += 1
+        lasts[code] = index
 
 
 def without_other_relations(batch: pa.RecordBatch, table: TableName) -> pa.RecordBatch:
