@@ -53,6 +53,26 @@ def test_dictionaries(tmp_path: Path) -> None:
     assert not {"id", "_sequence.ordinal"} & with_dictionary
 
 
+def test_numbers_that_ascend_have_no_dictionary(tmp_path: Path) -> None:
+    """Positions and times of transactions do not come again after their rows."""
+    events: list[wf.Event] = []
+    for number in range(500):
+        lsn, time = 100 * number, f"2026-11-23 10:{number // 60:02}:{number % 60:02}+00"
+        events.append(wf.Begin(lsn=lsn, csn=number + 1, first_lsn=lsn, commit_time=time))
+        for row in (1, 2):
+            new = wf.TupleData(("id", "day"), (str(number % 7), str(number // 100)), ("integer", "bigint"))
+            events.append(wf.Insert(lsn=lsn + row, table_schema="public", table_name="orders", new=new))
+        events.append(wf.Commit(lsn=lsn + 3, xid=number + 7))
+    messages = [*wf.encode(events, "gaussdb-binary", options={"include-timestamp": True})]
+    write(messages, tmp_path, "parquet", "changes")
+    (path,) = (tmp_path / "public" / "orders").iterdir()
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    with_dictionary = {column.path_in_schema for column in columns if column.has_dictionary_page}
+    assert {"id", "day", "_change_type", "_sequence.ordinal"} <= with_dictionary
+    assert not {"_sequence.commit_lsn", "_xid", "_commit_time"} & with_dictionary
+
+
 def test_files(tmp_path: Path) -> None:
     write(MESSAGES, tmp_path, "parquet", "changes")
     (path,) = (tmp_path / "public" / "orders").iterdir()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,6 +21,9 @@ MOST_STATISTICS_CHARACTERS = 32
 _SAMPLE_ROWS = 256
 _MOST_DIFFERENT = 0.75
 """The values of a column repeat if at most this share of the first ones differs."""
+
+_FEW_DIFFERENT = 0.125
+"""Numbers that ascend repeat only if at most this share of the first ones differs: they do not come again later."""
 
 COLUMN_CHUNK_BYTES = 1024
 """Memory that a column of a row group takes until the footer is written; more for long names and values."""
@@ -199,8 +203,17 @@ def _repeating(path: str, column: pa.Array) -> Iterator[str]:
         yield from _repeating(f"{path}.list.element", sample.flatten())
     else:
         values = len(sample) - sample.null_count
-        if not values or len(sample.unique()) <= 1 + _MOST_DIFFERENT * values:  # one may be null
+        most = _FEW_DIFFERENT if _ascends(sample) else _MOST_DIFFERENT
+        if not values or len(sample.unique()) <= 1 + most * values:  # one may be null
             yield path
+
+
+def _ascends(values: pa.Array) -> bool:
+    """Whether values are numbers or times of 64 bits in ascending order, such as positions and times of commits."""
+    if not (pa.types.is_int64(values.type) or pa.types.is_timestamp(values.type)):
+        return False
+    numbers = np.asarray(values.drop_null().view(pa.int64()))
+    return bool((numbers[1:] >= numbers[:-1]).all())
 
 
 def _statistics(metadata: Any, rows: int) -> str:
