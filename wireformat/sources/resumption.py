@@ -231,6 +231,8 @@ class KnownRelations:
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
         rows = _rows_of(batch, self._KINDS)
+        if not len(rows):  # as in each batch of a format that does not describe its tables
+            return
         if not any(map(len, self._later)):
             self._described_in = {xid for xid, _, _ in self._known.relations.described_in_blocks()}
         rows = rows.filter(pa.array(~_describe_nothing(rows, self._described_in)))
@@ -304,7 +306,8 @@ def relations_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Relation]]:
 def _rows_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> pa.RecordBatch:
     """Returns what `_events_in` needs of the rows of some kinds."""
     chosen = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
-    return batch.select(_EVENT_COLUMNS).take(chosen)
+    needed = batch.select(_EVENT_COLUMNS)
+    return needed.take(chosen) if len(chosen) else needed.slice(0, 0)
 
 
 def _events_in(rows: pa.RecordBatch) -> Iterator[tuple[int, Event]]:

@@ -28,7 +28,6 @@ from ..scan.notes import (
     NUMBERS,
     OLD,
     PRESENT,
-    RAW,
     TEXTS,
     TIME_KNOWN,
     TIME_TEXT,
@@ -183,9 +182,9 @@ def _column(field: pa.Field, scanned: ScannedRows, presence: _Presence) -> pa.Ar
         return _kinds(arrow_type).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
     if name == "error" and (scanned.rows[KIND, :count] == CORRUPT).any():
         return _errors(arrow_type, scanned)
-    if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
-        return _nulls(arrow_type, count)
     if name in TEXTS:
+        if not (scanned.rows[TEXTS[name] + 1, :count] >= 0).any():
+            return _nulls(arrow_type, count)
         return strings(text_pairs(scanned, TEXTS[name]), count, scanned, arrow_type)
     if name in MAPS:
         return _map(MAPS.index(name), arrow_type, scanned, presence)

@@ -23,7 +23,7 @@ from ..schemas import committed_schema
 from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
-from .row_facts import transaction_facts
+from .facts import transaction_facts
 from .rows import NotedRows
 from .selection import (
     NotedSelection,

@@ -23,8 +23,8 @@ from ..row_changes import TABLE_KINDS
 from ..scan.notes import BODY, ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
-from ..typed_tables.selections import Selection, sequence_text
-from .row_facts import (
+from ..typed_tables.selections import Selection
+from .facts import (
     FACT_COLUMNS,
     FACT_NUMBERS,
     GIVEN_FACTS,
@@ -36,7 +36,7 @@ from .row_facts import (
     fact_column,
     facts_of_columns,
     facts_without_transactions,
-    is_given,
+    position_of,
 )
 
 _ROW_BYTES, _SELECTION_BYTES = 100, 3 << 10
@@ -54,7 +54,7 @@ class NotedSelection:
     layouts        the different layouts
     values         the texts of all values that were sent, row by row, maybe among those of other rows
     starts         int64[2, n]: the index of the first value of each new image, and of each old one
-    facts          see row_facts.py
+    facts          see facts.py
     columns        further columns of the rows
     shared_rows    the number of rows of which the arrays keep something: the rows are a range of those
     """
@@ -112,11 +112,7 @@ class NotedSelection:
 
     def position(self, index: int) -> dict[str, Any]:
         """See Selection."""
-        names = ("message", "record", "sequence") if is_given(self.facts, index, "sequence") else ("message", "record")
-        position = {name: fact_column(self.facts[index : index + 1], name)[0].as_py() for name in names}
-        if "sequence" in position:
-            position["sequence"] = sequence_text(position["sequence"])
-        return position
+        return position_of(self.facts[index].tolist())
 
     def detail(self, index: int) -> dict[str, str]:
         """See Selection."""

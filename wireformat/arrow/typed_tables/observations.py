@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import pairwise
@@ -98,7 +97,7 @@ class Observations:
         """See CountedTables."""
         if len(self._facts) >= _MOST_LAYOUTS:
             self._facts.clear()
-        self._facts[layout] = _to_json(facts)
+        self._facts[layout] = facts.json
 
     def is_settled(self, table: TableName, layout: Hashable) -> bool:
         """See CountedTables."""
@@ -152,7 +151,7 @@ class _TableSegments:
         segments = self.segment + np.searchsorted(begins, np.arange(len(indices)), side="right")
         self.segment += len(begins)
         current = self._versions.versions[self._versions.current]
-        self._is_settled = all(current.fits(_from_json(fact)) for fact in self._told)
+        self._is_settled = all(current.fits(ColumnFacts.from_json(fact)) for fact in self._told)
         return segments
 
     def _epochs_of(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> set[int]:
@@ -185,7 +184,7 @@ def tables_of_observations(
     totals: dict[tuple[TableName, int], dict[str, Any]] = {}
     for one in observed:
         of_table = versions.setdefault(one.table, TableVersions())
-        of_table.current = number = of_table.find(_from_json(one.facts))
+        of_table.current = number = of_table.find(ColumnFacts.from_json(one.facts))
         for before in range(len(known[one.table].versions) if one.table in known else 0):
             totals.setdefault((one.table, before), {"first": None, "last": None, "changes": 0})
         total = totals.setdefault((one.table, number), {"first": one.first, "last": one.last, "changes": 0})
@@ -220,14 +219,14 @@ def first_versions(
     versions = deepcopy({**known})
     for _, one in observed:
         of_table = versions.setdefault(one.table, TableVersions())
-        of_table.current = of_table.find(_from_json(one.facts))
+        of_table.current = of_table.find(ColumnFacts.from_json(one.facts))
     for table, of_table in versions.items():
         of_table.current = known[table].current if table in known else 0
     found: dict[TableName, dict[Part, int]] = {}
     for part, one in observed:
         of_table = versions[one.table]
         if one.changes and len(of_table.versions) > 1:
-            of_table.current = of_table.find(_from_json(one.facts))
+            of_table.current = of_table.find(ColumnFacts.from_json(one.facts))
             found.setdefault(one.table, {}).setdefault(part, of_table.current)
     return found
 
@@ -238,16 +237,4 @@ def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:
 
 
 def _facts(rows: ChangeRows, index: int) -> str:
-    return _to_json(relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index))
-
-
-def _to_json(facts: ColumnFacts) -> str:
-    return json.dumps(
-        [list(facts.types.items()), bool(facts.is_complete), facts.typmods, facts.keys, bool(facts.is_untyped)],
-        ensure_ascii=False,
-    )
-
-
-def _from_json(text: str) -> ColumnFacts:
-    types, is_complete, typmods, keys, is_untyped = json.loads(text)
-    return ColumnFacts(dict(types), is_complete, typmods, None if keys is None else tuple(keys), is_untyped)
+    return (relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index)).json

@@ -159,6 +159,11 @@ class ChangeRows:
         return pa.concat_arrays([selection.relation_ids for selection in self.selections])
 
     @cached_property
+    def told(self) -> dict[int, Any]:
+        """What the rows of a layout tell about the columns of their table, by its code; see `image_facts`."""
+        return {}
+
+    @cached_property
     def layouts(self) -> Array:
         """int64[m]: rows with the same code are of one kind, with the same columns and types."""
         return self._layouts[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,18 @@ class ColumnFacts:
     typmods: Mapping[str, int] | None = None
     keys: Names | None = None
     is_untyped: bool = False
+
+    @cached_property
+    def json(self) -> str:
+        """The facts as JSON."""
+        fields = [list(self.types.items()), bool(self.is_complete), self.typmods, self.keys, bool(self.is_untyped)]
+        return json.dumps(fields, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> ColumnFacts:
+        """Returns the facts from JSON."""
+        types, is_complete, typmods, keys, is_untyped = json.loads(text)
+        return cls(dict(types), is_complete, typmods, None if keys is None else tuple(keys), is_untyped)
 
 
 @dataclass
@@ -249,6 +263,14 @@ class TableVersions:
 
 def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     """Returns the facts of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT is sure to name all columns."""
+    layout = int(rows.layouts[index])
+    if layout not in rows.told:
+        rows.told[layout] = _image_facts(rows, index)
+    found: ColumnFacts = rows.told[layout]
+    return found
+
+
+def _image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     new, old, types, unchanged = (
         column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from ..arrays import Array
 from ..scan.notes import MESSAGE, RECORD, ScannedRows
 from ..schemas import SEQUENCE
+from ..typed_tables.selections import sequence_text
 
 FACT_NUMBERS = 7
 OF_MESSAGE, OF_RECORD, OF_ORDINAL, OF_SEQUENCE, OF_XID, OF_COMMIT_TIME, GIVEN_FACTS = range(FACT_NUMBERS)
@@ -89,6 +91,11 @@ def fact_column(facts: Array, name: str) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(SEQUENCE), mask=None if mask is None else pa.array(mask))
 
 
-def is_given(facts: Array, row: int, name: str) -> bool:
-    """Whether a row has this one of FACT_COLUMNS."""
-    return bool(facts[row, GIVEN_FACTS] & _BIT[name])
+def position_of(facts: Sequence[int]) -> dict[str, Any]:
+    """Returns the position of a row, as the attributes of an error."""
+    position: dict[str, Any] = {
+        name: facts[_NUMBER[name]] if facts[GIVEN_FACTS] & _BIT[name] else None for name in ("message", "record")
+    }
+    if facts[GIVEN_FACTS] & _BIT["sequence"]:
+        position["sequence"] = sequence_text({"commit_lsn": facts[OF_SEQUENCE], "ordinal": facts[OF_ORDINAL]})
+    return position
