@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import feather
 
 import wireformat as wf
 
-EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL = (
+EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL, LISTED, WRITTEN = (
     "events of wf.decode",
     "row-change table, all columns",
     "the same, one table of 20",
     "typed and committed, one table of 20",
     "the same, from arrays of 1,000 messages",
     "typed and committed, all tables",
+    "the list of tables",
+    "all tables to Parquet files, two threads",
 )
-WORKS = (EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL)
+WORKS = (EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL, LISTED, WRITTEN)
 
 SMALL_ARRAY = 1_000
 """The number of messages of a small array."""
@@ -43,15 +47,33 @@ def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Ca
     def changes(given: pa.ChunkedArray = messages, **options: Any) -> pa.Table:
         return wf.arrow.changes(given, format, threads=1, **options)
 
-    def typed(tables: list[str] | None, given: pa.ChunkedArray = messages) -> int:
+    def typed_tables(tables: list[str] | None, given: pa.ChunkedArray = messages) -> Iterator[Any]:
         if hasattr(wf, "Capture"):
             capture = wf.Capture(given, format, threads=1)
-            found = (rows for _, rows in capture.typed_all()) if tables is None else capture.typed(table)
-            return sum(rows.num_rows for rows in found)
+            yield from (rows for _, rows in capture.typed_all()) if tables is None else capture.typed(table)
+            return
         committed = wf.arrow.transactions(changes(given, tables=tables))
         listed = wf.arrow.tables(committed)
         names = sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)})
-        return sum(wf.arrow.typed(committed, ".".join(name)).num_rows for name in names)
+        yield from (wf.arrow.typed(committed, ".".join(name)) for name in names)
+
+    def typed(tables: list[str] | None, given: pa.ChunkedArray = messages) -> int:
+        return sum(rows.num_rows for rows in typed_tables(tables, given))
+
+    def listed() -> int:
+        has_capture = hasattr(wf, "Capture")
+        found = wf.Capture(messages, format, threads=1).tables() if has_capture else wf.arrow.tables(changes())
+        return found.num_rows
+
+    def written() -> int:
+        with TemporaryDirectory() as folder:
+            if hasattr(wf, "Capture"):
+                return sum(wf.Capture(messages, format, threads=2).write(folder)["rows"].to_pylist())
+            count = 0
+            for number, rows in enumerate(typed_tables(None)):
+                pq.write_table(rows, f"{folder}/{number}.parquet", compression="zstd")
+                count += rows.num_rows
+            return count
 
     parts = (messages.slice(begin, SMALL_ARRAY) for begin in range(0, len(messages), SMALL_ARRAY))
     small = pa.chunked_array([part.combine_chunks() for part in parts])
@@ -63,6 +85,8 @@ def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Ca
         TYPED_ONE: partial(typed, [table]),
         TYPED_SMALL: partial(typed, [table], small),
         TYPED_ALL: partial(typed, None),
+        LISTED: listed,
+        WRITTEN: written,
     }
 
 
