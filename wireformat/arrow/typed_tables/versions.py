@@ -145,7 +145,7 @@ class TableVersions:
         indices   int64[n]: the indices of the rows of this table, in order
         """
         layouts, is_relation = rows.layouts[indices], rows.kinds[indices] == TABLE_RELATION
-        relation_codes = rows.relation_codes[indices].tolist()
+        relation_codes = rows.relation_codes[indices].tolist() if is_relation.any() else []
         facts_of: dict[int, ColumnFacts] = {}
         told: tuple[int, int, int] | None = None  # by the last RELATION: one that says the same again tells nothing
         stops = sorted({*grouped(layouts)[0].tolist(), *np.flatnonzero(is_relation).tolist()})
