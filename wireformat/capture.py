@@ -305,8 +305,9 @@ class Capture(CaptureTables):
                          changes, and the records that were dropped or could not be read (corrupt)
 
         The messages are read once. If rows must be written before the last message was read, and the method `tables`
-        was not called or the lake has tables, they may be read once more: for tables whose columns changed after that;
-        with state='latest' or rejects, to list the tables. Cells of tables that are left out are not read.
+        was not called or the lake has tables, they may be read once more: for tables whose columns changed after that,
+        or that have values which do not fit; with state='latest' or rejects, to list the tables. Cells of tables that
+        are left out are not read.
         docs/lake_files.md describes the files. Raises OptionError, also for a lake of another kind, or one that this
         capture does not continue; LakeConflict, MissingExtra, OSError, BadCell, BadRows and StateError.
         """
@@ -414,7 +415,9 @@ class Capture(CaptureTables):
             return self._committed(options, through=seen, at_end=self._note_open)
 
         def again(tables: Collection[TableName]) -> Iterator[HandedRows]:
-            return self._committed(replace(filtered, mode=self._options.mode, tables=tuple(tables)))
+            found = self._dropped, self._unknown_prepared  # records of other tables are not all looked at again
+            yield from self._committed(replace(filtered, mode=self._options.mode, tables=tuple(tables)))
+            self._dropped, self._unknown_prepared = found
 
         return LakeInput(
             self._name,

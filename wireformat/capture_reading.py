@@ -28,7 +28,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, Reached
+from .sources.handed_rows import KEEP_MESSAGES, HandedRows, Reached
 from .sources.resumption import KnownRelations, OpenBefore, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -188,7 +188,7 @@ class CaptureReading:
             raise BadRows(
                 f"as many messages as an earlier reading had, at least {self._messages}",
                 f"{decoder.messages}",
-                hint="give a list, an Arrow table or files that stay as they are",
+                hint=KEEP_MESSAGES,
             )
         self._messages = decoder.messages
         self._dropped = decoder.dropped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import wireformat as wf
 from tests.arrow.scan.small_limits import shrink
 from wireformat.lake.lake import Lake
+from wireformat.lake.parquet import ParquetFile
 from wireformat.testing import stream
 
 from .histories import messages_of, transactions
@@ -139,3 +141,63 @@ def test_types_that_widen_to_text(tmp_path: Path, again: list[str]) -> None:
     assert again == ["t"]
     check_same(tmp_path)
     assert "0.50" in read_all(tmp_path / str(LITTLE))["public", "t"]["v"].to_pylist()
+
+
+def test_an_input_that_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file that is still being written. The rows that are written once more are those up to the position."""
+    parts = [*transactions(60, more="amount")]
+    messages, later = messages_of(parts[:40]), messages_of(parts[40:])
+    given = [*messages]
+    begin_again = Lake.begin_again
+
+    def growing(lake: Lake, table: tuple[str, str]) -> None:
+        given.extend(later if len(given) == len(messages) else ())
+        begin_again(lake, table)
+
+    monkeypatch.setattr(Lake, "begin_again", growing)
+    found = write(given, "gaussdb-binary", tmp_path / str(LITTLE), LITTLE)
+    assert len(given) == len(messages) + len(later)
+    assert found == write(messages, "gaussdb-binary", tmp_path / str(PLENTY), PLENTY)
+    check_same(tmp_path)
+    found = write(given, "gaussdb-binary", tmp_path / str(LITTLE), LITTLE)
+    assert found == write(given, "gaussdb-binary", tmp_path / str(PLENTY), PLENTY)
+    check_same(tmp_path)
+
+
+def test_an_input_that_shrinks_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = messages_of([*transactions(60, more="amount")])
+    monkeypatch.setattr(Lake, "begin_again", lambda *_: given.clear())
+    assert "files that stay as they are" in write(given, "gaussdb-binary", tmp_path, LITTLE)[1]
+    assert written(tmp_path) == []
+
+
+def test_what_was_dropped_is_that_of_all_tables(tmp_path: Path) -> None:
+    """Tables that are written once more are read without the others, whose damage is not seen then."""
+    parts = [*transactions(60, more="amount")]
+    messages = messages_of(parts[:59])
+    table = {"table_schema": "public", "table_name": "other"}
+    events = [
+        wf.Insert(lsn=9000 + row, **table, new=wf.TupleData(("t",), (f"{row}<#>",), ("text",))) for row in range(9)
+    ]
+    begin = wf.Begin(lsn=8999, csn=900, first_lsn=8999)
+    damaged = messages_of([[begin, *events, wf.Commit(lsn=9100, xid=9999)]])
+    messages += [message.replace(b"<#>", b"\xff\xff\xff") for message in damaged]
+    found = [
+        write(messages, "gaussdb-binary", tmp_path / str(memory), memory, mode="DROPMALFORMED")
+        for memory in (PLENTY, LITTLE)
+    ]
+    assert found[0] == found[1]
+    assert found[0][0][-1][3] == len(events)
+
+
+def test_a_full_disk_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: list[str]) -> None:
+    messages = messages_of([*transactions(60)])
+
+    def fail(*given: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ParquetFile, "write", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write(messages, "gaussdb-binary", tmp_path, LITTLE)
+    assert not again
+    assert written(tmp_path) == []

@@ -154,6 +154,7 @@ class Lake:
         for path in self._leftovers:
             if path not in kept:
                 self.store.delete(path)
+        self.manifest.tables = dict(sorted(self.manifest.tables.items()))  # threads have added them
         self.manifest.writes = self._write
         self.manifest.position = position
         write_manifest(self.store, self.manifest)

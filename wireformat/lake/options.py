@@ -37,7 +37,8 @@ class LakeInput(NamedTuple):
     so_far      returns what the reading has found of a table, while it makes the list; None if that may lack columns
     rows        reads the committed rows. A function that it is given takes the rows that were read, and returns those
                 that go on
-    again       reads the committed rows of some tables once more, when the list is there
+    again       reads the committed rows of some tables once more, when the list is there: those of `rows` in the same
+                order, and maybe later ones, if the input has grown
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
     identities  the replica identities that the stream states, as far as it has been read
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types

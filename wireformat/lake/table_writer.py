@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,7 @@ from ..arrow.typed_tables.batch import TypedOptions
 from ..arrow.typed_tables.listed import check_listed
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart, kept_fields
-from ..arrow.typed_tables.tables import POSITION, TablesFound
+from ..arrow.typed_tables.versions import TableVersions
 from ..errors import BadRows, OptionError
 from ..options.table_names import TableName, one_table, written
 from ..sources.groups import Parts
@@ -66,11 +66,22 @@ class WriteContext:
         self.kept_fields = kept_fields(self.kept, committed_schema(stream.schema))
 
 
+class KnownColumns(NamedTuple):
+    """What is known of the columns of a table before all rows were read.
+
+    listed     the list of tables, of this table alone
+    versions   the versions of its columns
+    """
+
+    listed: pa.Table
+    versions: TableVersions
+
+
 class TableWriter:
     """Writes the committed changes of one table; with state="latest", the rows that they leave.
 
     listed    the rows of the list of tables, of this table
-    so_far    what was found of the table, if the list is not there
+    so_far    what is known of the table, if the list is not there
 
     Raises OptionError, and BadRows if the columns have no types.
     """
@@ -80,7 +91,7 @@ class TableWriter:
         context: WriteContext,
         name: TableName,
         listed: Sequence[Mapping[str, Any]],
-        so_far: TablesFound | None = None,
+        so_far: KnownColumns | None = None,
     ) -> None:
         self.name = name
         self._context = context
@@ -92,7 +103,7 @@ class TableWriter:
             if so_far is None:
                 schema = stream.schema_of(label)
             else:
-                schema = so_far.listed(stream.format, POSITION)
+                schema = so_far.listed
                 check_listed(schema, label, stream.format)
             current = stream.version_before(name)
         own = {column for row in listed for column in row["columns"]}
@@ -107,7 +118,7 @@ class TableWriter:
                 kept=context.kept_fields if has_room else [],
                 format=stream.format,
                 current=current,
-                found=stream.found(name) if so_far is None else so_far.versions_of(name),
+                found=stream.found(name) if so_far is None else so_far.versions,
             )
         except OptionError as error:
             raise OptionError(f"table {label}: {error}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -10,19 +10,20 @@ from typing import Any
 import pyarrow as pa
 
 from ..arrow.noted.changes import CommittedRows, KeepsTable
-from ..arrow.typed_tables.tables import POSITION, TablesFound
+from ..arrow.typed_tables.tables import POSITION
+from ..errors import BadRows, LakeError, WireformatError, counted
 from ..formats.registry import find_row
 from ..options import ReadOptions
 from ..options.table_names import TableName
-from ..sources.groups import Parts, groups_of_tables, size_of
-from ..sources.handed_rows import HandedRows, Reached
+from ..sources.groups import Parts, first_rows, groups_of_tables, size_of
+from ..sources.handed_rows import KEEP_MESSAGES, HandedRows, Reached
 from ..stream.capture_position import CapturePosition
 from .lake import Lake
 from .options import Choice, LakeInput, LakeOptions, check_named_tables
 from .parquet import COLUMN_CHUNK_BYTES
 from .rejects import Rejects
 from .result import TableFiles, result
-from .table_writer import TableWriter, WriteContext
+from .table_writer import KnownColumns, TableWriter, WriteContext
 
 
 def write_lake(
@@ -54,8 +55,10 @@ class LakeWriter:
         self._is_early = lake.state == "changes" and rejects is None and not find_row(stream.format).has_relation_ids
         """Whether rows are written before all tables are known. A stream that describes its tables is looked through
         for that in little time; what spills and rejects have taken cannot be taken back."""
-        self._early: dict[TableName, TablesFound] = {}
+        self._early: dict[TableName, KnownColumns] = {}
         """What was known of tables of which rows were written before all tables were known."""
+        self._early_rows: Counter[TableName] = Counter()
+        """How many rows of them there were."""
         self._outdated: set[TableName] = set()
         """Those of them that are written once more: they have other columns now, or could not be written."""
         self._listed: dict[TableName, list[dict[str, Any]]] | None = None
@@ -103,30 +106,47 @@ class LakeWriter:
         through = None if self._rejects is None else self._rejects.without_unread
         self._write_groups(self._committed(self._stream.rows(through)), self._choice.options.keeps_table)
         for name, so_far in self._early.items():
-            listed = self._listed_rows(name)
-            if _columns(listed) != _columns(so_far.listed(self._stream.format, POSITION).to_pylist()):
+            if _columns(self._listed_rows(name)) != _columns(so_far.listed.to_pylist()):
                 self._outdated.add(name)
             elif name not in self._outdated:
-                self._tables[name].set_versions(listed)
+                self._tables[name].set_versions(self._listed_rows(name))
 
     def _write_again(self) -> None:
-        """Writes the tables that are outdated."""
-        self._early.clear()
-        if not self._outdated:
-            return
+        """Writes the tables that are outdated: the same rows, with all columns. Now errors are raised."""
         again, self._outdated = self._outdated, set()
+        self._early.clear()
+        if not again:
+            return
         for name in again:
             self._tables.pop(name, None)
             self._lake.begin_again(name)
-        self._write_groups((rows for rows, _ in self._stream.again(again)), again.__contains__)
+        left = Counter({name: self._early_rows[name] for name in again})
+        self._write_groups((rows for rows, _ in self._stream.again(again)), again.__contains__, left)
+        if left.total():
+            raise BadRows(
+                "as many rows as an earlier reading had", f"{counted(left.total(), 'row')} less", hint=KEEP_MESSAGES
+            )
 
-    def _write_groups(self, committed: Iterable[CommittedRows | None], keeps_table: KeepsTable) -> None:
-        """Writes the typed changes of all tables that are kept."""
+    def _write_groups(
+        self,
+        committed: Iterable[CommittedRows | None],
+        keeps_table: KeepsTable,
+        left: Counter[TableName] | None = None,
+    ) -> None:
+        """Writes the typed changes of all tables that are kept.
+
+        left   how many rows of each table to write, changed: a file may have grown since they were counted; None for
+               all rows
+        """
         pending: deque[tuple[Future[None], int]] = deque()
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
             try:
                 for table, parts in self._groups(committed, keeps_table):
-                    self._submit(pool, pending, table, parts)
+                    first = parts if left is None else first_rows(parts, left[table])
+                    if left is not None:
+                        left[table] -= sum(map(len, first))
+                    if first:
+                        self._submit(pool, pending, table, first)
                 while pending:
                     pending.popleft()[0].result()
             except BaseException:
@@ -173,16 +193,19 @@ class LakeWriter:
         """Finds out what the columns of a table are before the first rows of it are written."""
         if self._listed is None and name not in self._early:
             so_far = self._stream.so_far(name)
-            if so_far is None:
+            versions = None if so_far is None else so_far.versions_of(name)
+            if so_far is None or versions is None:
                 self._learn_tables()
             else:
-                self._early[name] = so_far
+                self._early[name] = KnownColumns(so_far.listed(self._stream.format, POSITION), versions)
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts
     ) -> None:
         """Has the rows of a table written by a thread, and waits until those that wait for it fit into memory."""
         self._know_table(name)
+        if name in self._early:
+            self._early_rows[name] += sum(map(len, parts))
         task = self._last[name] = pool.submit(self._write_group, name, parts, self._last.get(name))
         pending.append((task, sum(map(size_of, parts))))
         most = 2 * self._stream.threads
@@ -199,15 +222,15 @@ class LakeWriter:
             if name not in self._tables:
                 self._tables[name] = self._begun(name)
             self._tables[name].take(parts, self._column_chunks // len(self._tables))
-        except Exception:
-            if name not in self._early:
+        except WireformatError as error:
+            if name not in self._early or isinstance(error, LakeError):
                 raise
             self._outdated.add(name)  # what is wrong is said when it is written once more, with all columns
 
     def _begun(self, name: TableName) -> TableWriter:
         """Returns what writes the rows of a table."""
         so_far = self._early.get(name)
-        listed = self._listed_rows(name) if so_far is None else so_far.listed(self._stream.format, POSITION).to_pylist()
+        listed = self._listed_rows(name) if so_far is None else so_far.listed.to_pylist()
         return TableWriter(self._context, name, listed, so_far)
 
     def _publish(self, position: CapturePosition) -> None:
@@ -235,5 +258,5 @@ class LakeWriter:
 
 
 def _columns(listed: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """Returns the columns of each version of a table, from its rows in the list of tables."""
+    """Returns the columns of each version of a table, from its rows in the list of tables. Changes need no keys."""
     return [tuple(row[name] for name in ("version", "columns", "types", "typmods")) for row in listed]

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ..arrow.batch_size import batch_size
@@ -65,6 +66,18 @@ def groups_of_tables(
 def size_of(rows: pa.RecordBatch | NotedSelection) -> int:
     """Returns about how many bytes rows take in memory."""
     return batch_size(rows) if isinstance(rows, pa.RecordBatch) else rows.nbytes
+
+
+def first_rows(parts: Parts, count: int) -> Parts:
+    """Returns the first rows of all parts, up to so many."""
+    found: Parts = []
+    for rows in parts:
+        if len(rows) > count:
+            rows = rows.slice(0, count) if isinstance(rows, pa.RecordBatch) else rows.chosen(np.arange(count))
+        count -= len(rows)
+        if len(rows):
+            found.append(rows)
+    return found
 
 
 class Groups:

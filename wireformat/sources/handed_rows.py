@@ -23,6 +23,9 @@ _GROUP_ROWS = 1 << 15
 would take more memory, and hardly less time."""
 
 
+KEEP_MESSAGES = "give a list, an Arrow table or files that stay as they are"
+"""What to do where a second reading has found less than the first one."""
+
 Reached = Callable[[], CapturePosition]
 """A position that was reached. It is made where someone asks: thousands of relations take a while."""
 

@@ -183,6 +183,11 @@ class InputRows:
         return self.delivered | _IS_CONTROL[self.kind_codes]
 
     @cached_property
+    def may_be_handed_on(self) -> Array:
+        """bool[n]: whether the row is delivered if its transaction is, or belongs to none and is delivered."""
+        return self.delivered | self.outside
+
+    @cached_property
     def is_origin(self) -> Array:
         """bool[n]: whether the row is an ORIGIN record."""
         return self.kind_codes == _ORIGIN

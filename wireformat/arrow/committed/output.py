@@ -181,7 +181,7 @@ class CommittedOutput:
         own   int64[k]: indices of the ranges of this batch
         """
         _, starts, stops, firsts, transactions = ranges[:, own]
-        indices, range_of = chosen_indices(starts, stops, rows.delivered | rows.outside)
+        indices, range_of = chosen_indices(starts, stops, rows.may_be_handed_on)
         if self._undone:
             is_left = ~self._is_undone(rows, indices, transactions[range_of])
             indices, range_of = indices[is_left], range_of[is_left]

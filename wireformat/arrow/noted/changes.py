@@ -23,7 +23,7 @@ from ..schemas import committed_schema
 from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
-from .facts import transaction_facts
+from .facts import FACT_COLUMNS, transaction_facts
 from .rows import NotedRows
 from .selection import (
     NotedSelection,
@@ -92,13 +92,16 @@ class NotedChanges(NamedTuple):
         """Copies the rows out of the notes, those of a group together; see `copied_rows`."""
         noted, settled = self.noted, self.settled
         columns: dict[str, pa.Array] = {}
-        if keep:
-            order, _ = in_groups(groups[codes], int(groups.max(initial=0)) + 1)
-            own = pa.schema([field for field in noted.schema if field.name in keep])
+        others = [name for name in keep if name not in FACT_COLUMNS]
+        if others:
+            own = pa.schema([field for field in noted.schema if field.name in others])
             committed = committed_schema(noted.schema)
-            schema = pa.schema([committed.field(name) for name in keep])
-            batch = committed_rows(noted.gathered(settled.rows, own), settled, schema).take(pa.array(order))
-            columns = dict(zip(keep, batch.columns, strict=True))
+            schema = pa.schema([committed.field(name) for name in others])
+            batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
+            groups_of_rows = groups[codes]
+            if groups_of_rows.any():  # the order in which `copied_rows` copies the rows
+                batch = batch.take(pa.array(in_groups(groups_of_rows, int(groups.max()) + 1)[0]))
+            columns = dict(zip(others, batch.columns, strict=True))
         transactions = TransactionsOfRows(settled.transactions, settled.ordinals, transaction_facts(settled.facts))
         notes = noted.notes_of(settled.rows)
         return copied_rows(noted.scanned, notes, codes, layouts, groups, transactions, columns)
@@ -195,7 +198,7 @@ def _batch_by_table(
     tables, of_tables = zip(*changed, strict=True)
     order = np.concatenate(of_tables)
     counts = [len(indices) for indices in of_tables]
-    types = {name: batch.schema.field(name).type for name in keep}
+    types = {name: batch.schema.field(name).type for name in keep if name not in FACT_COLUMNS}
     own = BatchSelection(batch, chosen[order])
     copied = selection_of(own, rows.kinds[order], tables, np.repeat(np.arange(len(tables)), counts), types)
     yield from selections_of_tables(copied)

@@ -16,7 +16,7 @@ from ..typed_tables.selections import sequence_text
 FACT_NUMBERS = 7
 OF_MESSAGE, OF_RECORD, OF_ORDINAL, OF_SEQUENCE, OF_XID, OF_COMMIT_TIME, GIVEN_FACTS = range(FACT_NUMBERS)
 """Facts of rows are an array int64[n, FACT_NUMBERS]: a row of it is copied at once. The last number has a bit for each
-column of FACT_COLUMNS that is not null."""
+column of FACT_COLUMNS that is not null. From OF_SEQUENCE on, they are those of the transaction of a row."""
 
 FACT_COLUMNS: Mapping[str, pa.DataType] = {
     "message": pa.int64(),
@@ -71,7 +71,10 @@ def facts_of_columns(count: int, column: Callable[[str, pa.DataType], pa.Array])
 
 
 def _set(facts: Array, name: str, values: pa.Array, number: int) -> None:
-    """Sets a number of all facts, and the bits that say of which rows it is given."""
+    """Sets a number of all facts, and the bits that say of which rows it is given.
+
+    values   numbers or times; for `sequence`, the number of transactions alone, or a struct with it
+    """
     is_valid: Array | bool = True
     if values.null_count:
         is_valid = values.is_valid().to_numpy(zero_copy_only=False)

@@ -55,7 +55,7 @@ class NotedSelection:
     values         the texts of all values that were sent, row by row, maybe among those of other rows
     starts         int64[2, n]: the index of the first value of each new image, and of each old one
     facts          see facts.py
-    columns        further columns of the rows
+    columns        further columns of the rows, other than FACT_COLUMNS
     shared_rows    the number of rows of which the arrays keep something: the rows are a range of those
     """
 

@@ -90,7 +90,7 @@ class TablesFound:
         return self._versions.get(table)
 
     def so_far(self, table: TableName) -> TablesFound | None:
-        """Returns what was found of a table, which no later row changes; None if it may lack columns of the rows."""
+        """Returns a copy of what was found of a table; None if it may lack columns of the rows so far."""
         versions = self._versions.get(table)
         if versions is None or not versions.versions or not all(one.is_complete for one in versions.versions):
             return None
