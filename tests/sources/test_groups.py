@@ -32,7 +32,7 @@ def read_rows(capture: wf.Capture) -> Iterator[CommittedRows]:
 def held_bytes(rows: NotedSelection) -> int:
     """What the arrays of rows keep in memory, also of other rows."""
     columns = sum(buffer.size for column in rows.columns.values() for buffer in column.buffers() if buffer is not None)
-    arrays = [array if array.base is None else array.base for array in (rows.layout_codes, rows.starts)]
+    arrays = [array if array.base is None else array.base for array in (rows.layout_codes, rows.starts, rows.facts)]
     return len(rows.values.source) + rows.values.pairs.nbytes + columns + sum(array.nbytes for array in arrays)
 
 

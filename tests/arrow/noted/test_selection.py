@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.noted.changes import rows_by_table
+from wireformat.arrow.noted.changes import NotedChanges, rows_by_table
 from wireformat.arrow.noted.selection import NotedSelection, change_rows, joined_selections, selection_of
 from wireformat.arrow.typed_tables.batch import TypedOptions
 from wireformat.arrow.typed_tables.rows import rows_of_table
@@ -50,6 +50,25 @@ def test_rows_of_a_batch(table: str) -> None:
         found.append(part.read(given)[0])
     assert found[0].equals(found[1])
     assert [rows.position(index) for index in range(half)] == [joined.position(index) for index in range(half)]
+
+
+def test_kept_columns_are_in_the_order_of_the_tables() -> None:
+    """Rows that are copied out of the notes come table by table; columns that are kept beside them do, too."""
+    capture = wf.Capture(messages_of([*transactions(60)]), "gaussdb-binary")
+    noted = [rows for rows, _ in capture._committed(capture._options) if isinstance(rows, NotedChanges)]
+    assert noted
+    for rows in noted:
+        of_notes, of_batch = (dict(rows_by_table(given, KEEP)) for given in (rows, rows.batch()))
+        assert len(of_notes) == len(TABLES)
+        for table, found in of_notes.items():
+            for name in ("message", "record", "sequence", "xid", "commit_time", *KEEP):
+                type = rows.batch().schema.field(name).type
+                assert column(found, name, type).equals(column(of_batch[table], name, type)), name
+
+
+def column(rows: pa.RecordBatch | NotedSelection, name: str, type: pa.DataType) -> pa.Array:
+    assert isinstance(rows, NotedSelection)
+    return rows.column(name, type)
 
 
 def test_the_rows_of_a_table_alone() -> None:
