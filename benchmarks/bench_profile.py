@@ -20,6 +20,8 @@ PACKAGE = str(Path(wf.__file__).resolve().parent) + "/"
 STAGES = {
     "arrow/scan/": "scan of the bytes",
     "arrow/noted_texts.py": "copies of values and texts",
+    "arrow/noted/copies.py": "copies of values and texts",
+    "arrow/noted/facts.py": "copies of values and texts",
     "arrow/noted/selection.py": "copies of values and texts",
     "arrow/columns/complete_images.py": "names and types of columns",
     "arrow/columns/layouts.py": "names and types of columns",

@@ -23,12 +23,11 @@ from ..schemas import committed_schema
 from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
+from .copies import TransactionsOfRows, copied_rows
 from .facts import FACT_COLUMNS, transaction_facts
 from .rows import NotedRows
 from .selection import (
     NotedSelection,
-    TransactionsOfRows,
-    copied_rows,
     selection_of,
     selections_of_tables,
     tables_of,

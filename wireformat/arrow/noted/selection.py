@@ -1,4 +1,4 @@
-"""Row changes, copied out of the notes of scans: their layouts, and the texts of their values."""
+"""`NotedSelection`: row changes that were copied out of the notes of scans, with their layouts and texts of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,26 +16,16 @@ from ...options.table_names import TableName
 from ..arrays import Array, read_only
 from ..codes import combined_codes, grouped, in_groups
 from ..columns.layouts import Layout, Names
-from ..jit.compiler import compiled
-from ..jit.intrinsics import BLOCK, LINE, copy_block, prefetch
-from ..noted_texts import COPIED_AT_ONCE, NotedTexts, unused
+from ..jit.intrinsics import BLOCK
+from ..noted_texts import NotedTexts, unused
 from ..row_changes import TABLE_KINDS
-from ..scan.notes import BODY, ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection
 from .facts import (
     FACT_COLUMNS,
-    FACT_NUMBERS,
-    GIVEN_FACTS,
-    OF_MESSAGE,
-    OF_ORDINAL,
-    OF_RECORD,
-    OF_SEQUENCE,
-    READ_FACTS,
     fact_column,
     facts_of_columns,
-    facts_without_transactions,
     position_of,
 )
 
@@ -159,61 +149,6 @@ class NotedSelection:
         return Image(~lists.where(is_null), lists, self.values, starts)
 
 
-class TransactionsOfRows(NamedTuple):
-    """The transactions of rows.
-
-    transactions      int64[n]: for each row, the index of its transaction
-    ordinals          int64[n]: of the row in its transaction
-    of_transactions   int64[k, FACT_NUMBERS]: the facts of each transaction, as `transaction_facts` returns them
-    """
-
-    transactions: Array
-    ordinals: Array
-    of_transactions: Array
-
-
-def copied_rows(
-    scanned: ScannedRows,
-    rows: Array,
-    codes: Array,
-    layouts: Sequence[Layout],
-    groups: Array,
-    transactions: TransactionsOfRows,
-    columns: dict[str, pa.Array],
-) -> NotedSelection:
-    """Copies row changes out of the notes, one group after the other.
-
-    rows           int64[n]: rows of the notes
-    codes          int64[n]: their layouts, as indices
-    groups         int64[len(layouts)]: the group of the rows of each layout
-    transactions   those of the rows
-    columns        see NotedSelection, in the order of the result
-    """
-    totals = np.zeros((int(groups.max(initial=0)) + 1, _PLACES), np.int64)
-    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, totals)
-    totals[:, _BYTES] += COPIED_AT_ONCE
-    _, count, size = totals.sum(axis=0).tolist()
-    pairs = unused(2 * count, np.int32).reshape(-1, 2)
-    target = unused(size, np.uint8)
-    starts = np.empty((2, len(rows)), np.int64)
-    facts = unused(FACT_NUMBERS * len(rows), np.int64).reshape(-1, FACT_NUMBERS)
-    ordered = np.empty(len(rows), np.int64)
-    places = np.cumsum(totals, axis=0) - totals
-    notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text
-    _copy_values(*notes, codes, groups, *transactions, places, starts, facts, ordered, pairs, target)
-    return NotedSelection(ordered, layouts, _noted_texts(pairs, target), starts, facts, columns, len(rows))
-
-
-def rows_without_values(
-    scanned: ScannedRows, rows: Array, layout_codes: Array, layouts: Sequence[Layout]
-) -> NotedSelection:
-    """Returns row changes with their layouts, but not their values; see `copied_rows`."""
-    nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
-    starts = np.zeros((2, len(rows)), np.int64)
-    facts = facts_without_transactions(scanned, rows)
-    return NotedSelection(layout_codes, layouts, nothing, starts, facts, {}, len(rows))
-
-
 def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
     """Returns the rows of all parts, one part after the other."""
     return parts[0] if len(parts) == 1 else _joined(parts)
@@ -243,7 +178,7 @@ def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
     return NotedSelection(
         np.concatenate(layout_codes),
         list(code_of),
-        _noted_texts(pairs, source),
+        noted_texts_of(pairs, source),
         np.concatenate(starts, axis=1),
         np.concatenate([part.facts for part in parts]),
         {name: pa.concat_arrays([part.columns[name] for part in parts]) for name in parts[0].columns},
@@ -346,7 +281,7 @@ def _values_of(images: Sequence[Image]) -> tuple[Array, NotedTexts]:
     bounds = np.frombuffer(offsets, np.int32)[: total + 1]
     pairs[:, 0] = bounds[:-1]
     pairs[:, 1] = np.where(pairs[:, 1] < 0, -1, np.diff(bounds))
-    return starts, _noted_texts(pairs, np.frombuffer(data or b"", np.uint8))
+    return starts, noted_texts_of(pairs, np.frombuffer(data or b"", np.uint8))
 
 
 def change_rows(selection: NotedSelection) -> ChangeRows:
@@ -354,115 +289,6 @@ def change_rows(selection: NotedSelection) -> ChangeRows:
     return ChangeRows((selection,), selection.kinds)
 
 
-def _noted_texts(pairs: Array, source: Array) -> NotedTexts:
+def noted_texts_of(pairs: Array, source: Array) -> NotedTexts:
+    """Returns texts in one buffer."""
     return NotedTexts(pairs, read_only(source), np.zeros(BLOCK, np.uint8))
-
-
-_PLACES = 3
-_ROWS, _VALUES, _BYTES = range(_PLACES)
-"""What is counted of the rows of a group."""
-
-
-@compiled
-def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, totals: Array) -> None:
-    """Adds the rows chosen[n], their values and the bytes of these to the totals[k, _PLACES] of their groups.
-
-    codes, groups   see `copied_rows`
-    """
-    for index in range(len(chosen)):
-        row, group = chosen[index], groups[codes[index]]
-        count = size = np.int64(0)
-        for map_index in range(NEW, OLD + 1):
-            for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
-                length = np.int64(cells[map_index, VALUE, cell, 1])
-                if length != UNCHANGED_LENGTH:
-                    count += 1
-                    size += length if length > 0 else 0
-        totals[group, _ROWS] += 1
-        totals[group, _VALUES] += count
-        totals[group, _BYTES] += size
-
-
-_ROWS_AHEAD, _ROW_LINES = 8, 4
-"""Of the row so many rows ahead, so many lines are fetched: the rows of one table of many are far from each other."""
-
-_AHEAD = 2 * LINE
-"""So many bytes after a row are fetched: the next row of its group is written there, and most rows are smaller."""
-
-
-@compiled
-def _copy_values(
-    rows: Array,
-    chosen: Array,
-    cells: Array,
-    source: Array,
-    text: Array,
-    codes: Array,
-    groups: Array,
-    transactions: Array,
-    ordinals: Array,
-    of_transactions: Array,
-    places: Array,
-    starts: Array,
-    facts: Array,
-    ordered: Array,
-    pairs: Array,
-    target: Array,
-) -> None:
-    """Copies the values that `_measure_values` has measured into target, and fills their pairs.
-
-    codes, groups   see `copied_rows`
-    transactions, ordinals, of_transactions   see TransactionsOfRows
-    places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
-                    COPIED_AT_ONCE bytes follow the last byte of each
-    starts          int64[2, n], filled: the index of the first value of each image
-    facts           int64[n, FACT_NUMBERS], filled
-    ordered         int64[n], filled: the codes, in the order of the groups
-    """
-    # The rows are read in their order, since the notes of rows that follow each other are beside each other. Those of
-    # a group are written beside each other, at many places in turn, which the processor does not foresee.
-    for index in range(len(chosen)):
-        if index + _ROWS_AHEAD < len(chosen):
-            body = rows[BODY, chosen[index + _ROWS_AHEAD]]
-            for line in range(_ROW_LINES):
-                prefetch(source, body + line * LINE)
-        row, group = chosen[index], groups[codes[index]]
-        target_row, count, at = places[group, _ROWS], places[group, _VALUES], places[group, _BYTES]
-        ordered[target_row] = codes[index]
-        transaction = transactions[index]
-        for number in range(OF_SEQUENCE, FACT_NUMBERS):
-            facts[target_row, number] = of_transactions[transaction, number]
-        facts[target_row, OF_MESSAGE], facts[target_row, OF_RECORD] = rows[MESSAGE, row], rows[RECORD, row]
-        facts[target_row, OF_ORDINAL] = ordinals[index]
-        facts[target_row, GIVEN_FACTS] |= READ_FACTS
-        for map_index in range(NEW, OLD + 1):
-            starts[map_index - NEW, target_row] = count
-            for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
-                start = np.int64(cells[map_index, VALUE, cell, 0])
-                length = np.int64(cells[map_index, VALUE, cell, 1])
-                if length == UNCHANGED_LENGTH:
-                    continue
-                pairs[count, 0] = at
-                pairs[count, 1] = length if length >= 0 else -1
-                count += 1
-                if start < 0:  # TEXT_SLACK bytes follow the last text, and COPIED_AT_ONCE bytes what is copied
-                    for step in range(0, length, BLOCK):
-                        copy_block(target, at + step, text, ~start + step)
-                elif start + (length if length > 0 else 0) + COPIED_AT_ONCE <= len(source):
-                    copy_block(target, at, source, start)
-                    copy_block(target, at + BLOCK, source, start + BLOCK)
-                    step = COPIED_AT_ONCE
-                    while step < length:
-                        copy_block(target, at + step, source, start + step)
-                        step += BLOCK
-                else:
-                    for step in range(length):
-                        target[at + step] = source[start + step]
-                at += length if length > 0 else 0
-        places[group, _ROWS], places[group, _VALUES], places[group, _BYTES] = target_row + 1, count, at
-        for ahead in range(LINE, _AHEAD + 1, LINE):
-            prefetch(target, at + ahead)
-            prefetch(pairs, 2 * count + ahead // 4)
-        prefetch(facts, (target_row + 1) * FACT_NUMBERS + LINE // 8)
-        prefetch(starts, target_row + LINE // 8)
-        prefetch(starts, len(chosen) + target_row + LINE // 8)

@@ -19,8 +19,9 @@ from ..row_changes import TABLE_KINDS, TABLE_RELATION
 from ..scan.notes import MESSAGE, RECORD
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.versions import ColumnFacts, image_facts
+from .copies import rows_without_values
 from .rows import NotedRows
-from .selection import NotedSelection, change_rows, indices_of_tables, joined_selections, rows_without_values
+from .selection import NotedSelection, change_rows, indices_of_tables, joined_selections
 
 _IS_OF_TABLE = np.array([kind in TABLE_KINDS for kind in KINDS])
 
