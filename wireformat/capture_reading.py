@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from .arrow.change_table import checked_schema
+from .arrow.columns.known_layouts import KnownLayouts
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.noted.changes import CommittedRows, newly_committed
@@ -55,6 +56,9 @@ class CaptureReading:
 
     _records_before = NOTHING_BEFORE
     """The records before the first message."""
+
+    _layouts: KnownLayouts | None = None
+    """The layouts that were read before, maybe by other captures."""
 
     @checks_keywords
     def __init__(
@@ -101,9 +105,16 @@ class CaptureReading:
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._after = _checked_position(after, self._name)
         self._slot = _checked_slot(slot, self._after)
+        self._layouts = layouts = self._layouts or KnownLayouts()
         self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, counted: (
             SourceDecoder(
-                self._format, options, engine=engine, threads=threads, counted=counted, before=self._records_before
+                self._format,
+                options,
+                engine=engine,
+                threads=threads,
+                counted=counted,
+                before=self._records_before,
+                layouts=layouts,
             )
         )
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now

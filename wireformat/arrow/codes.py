@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrays import Array
+from .schemas import TEXT_MAP
 
 MOST_FOR_RADIX_SORT = 1 << 16
 """numpy sorts numbers of 16 bits without comparing them."""
@@ -65,6 +66,8 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
     Of maps, null and the empty one have the same code.
     """
     if pa.types.is_map(column.type):
+        if len(column) <= _FEW and column.type == TEXT_MAP:
+            return _codes_of_few(column)
         return combined_codes([_codes_of_lists(lists) for lists in _lists_of_maps(column)])
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _codes_of_lists(column)
@@ -78,6 +81,16 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
     elif (pa.types.is_string(column.type) or pa.types.is_binary(column.type)) and column.nbytes > _MOST_BYTES:
         column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
     return encoded(column)
+
+
+_FEW = 64
+"""So few maps are compared in less time than Arrow takes to begin."""
+
+
+def _codes_of_few(maps: pa.ChunkedArray) -> Array:
+    code_of: dict[tuple[tuple[str, str], ...], int] = {}
+    found = [code_of.setdefault((*(entries or ()),), len(code_of)) for entries in maps.to_pylist()]
+    return np.array(found, np.int64)
 
 
 def _lists_of_maps(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ..arrow.change_table import checked_schema
+from ..arrow.columns.known_layouts import KnownLayouts
 from ..arrow.committed.assembler import Transactions
 from ..arrow.noted.rows import NotedRows
 from ..arrow.schemas import widened
@@ -49,6 +50,7 @@ class ChunkCapture(Capture):
     """
 
     _is_whole: ClassVar[bool] = False
+    _layouts = KnownLayouts()  # a process reads many chunks of the same tables
     _versions_before: Mapping[TableName, int] = MappingProxyType({})
 
     def __init__(

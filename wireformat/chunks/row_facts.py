@@ -75,11 +75,12 @@ class ChunkObservations(Observations):
         has_oids = oids.null_count < len(oids)
         for table, indices in all_tables:
             kinds = rows.kinds[indices]
+            relations, changes = indices[kinds == TABLE_RELATION], indices[kinds != TABLE_RELATION]
             found = RowFacts(
                 _sent(rows, indices[(kinds == TABLE_INSERT) | (kinds == TABLE_UPDATE)]),
                 bool((kinds == TABLE_TRUNCATE).any()),
-                _different(oids.take(pa.array(indices[kinds != TABLE_RELATION]))) if has_oids else frozenset(),
-                _definitions(rows, indices[kinds == TABLE_RELATION]),
+                _different(oids.take(pa.array(changes))) if has_oids and len(changes) else frozenset(),
+                _definitions(rows, relations),
             )
             self.row_facts[table] = self.row_facts.get(table, RowFacts()).and_those(found)
         super().take(rows, all_tables, position_of)

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..arrow.noted.rows import NotedRows
+from ..arrow.readers.reader import as_strings
 from ..arrow.row_changes import TABLE_KINDS
 from ..arrow.schemas import TEXT_MAP
 from ..arrow.typed_tables.images import Images
-from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import UNREAD
 from ..errors import OptionError

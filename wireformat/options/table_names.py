@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from ..errors import OptionError
@@ -24,9 +25,12 @@ def one_table(table: Any, option: str = "table") -> tuple[str, str]:
     if not isinstance(table, str):
         raise OptionError(f"option {option}: expected a name, schema.table, got {shown(table)}")
     try:
-        return split_table(table)
+        return _split(table)
     except ValueError as error:
         raise OptionError(f"option {option}: {error}") from None
+
+
+_split = lru_cache(maxsize=1024)(split_table)  # a table of many is named again and again
 
 
 def written(names: tuple[str | None, str | None]) -> str:

@@ -33,6 +33,7 @@ class SourceDecoder:
 
     counted     options whose `tables` say of which tables rows are only counted: `rows` may step over them
     before      the records before the first message
+    layouts     those that were read before, maybe by others; None for none
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class SourceDecoder:
         threads: int | None = None,
         counted: ReadOptions | None = None,
         before: RecordsBefore = NOTHING_BEFORE,
+        layouts: KnownLayouts | None = None,
     ) -> None:
         self._options = options
         self._engine = make_engine(format, options, engine, threads, counted, before)
@@ -53,7 +55,7 @@ class SourceDecoder:
         self.is_read = False
         self._heads: list[bytes] = []
         self.messages = 0 if before.held_rows is None else len(before.held_rows)
-        self._layouts = KnownLayouts()
+        self._layouts = layouts or KnownLayouts()
 
     @property
     def dropped(self) -> int:

@@ -71,7 +71,7 @@ class SourceOrder:
         """Looks at the next rows. They may be of messages that came long ago, if options held them back."""
         if not self._waiting:
             return
-        begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
+        begins = batch.select(self.COLUMNS).filter(pc.equal(batch["kind"], "BEGIN"))
         if not len(begins):
             return
         firsts = [*(first for first, _ in self._waiting), np.iinfo(np.int64).max]

@@ -52,6 +52,33 @@ def test_each_column_alone(name: str, engine: str) -> None:
     assert table[name].combine_chunks().equals(whole[name].combine_chunks())
 
 
+TIMES = [
+    *(b"2026-11-28 10:11:12.%06d+00" % number for number in range(0, 999_999, 1777)),
+    *(b"2024-02-%d 23:59:59+08" % day for day in range(10, 32)),
+    *(
+        b"%s-01-01 00:00:00%s" % (year, zone)
+        for year in (b"0001", b"0999", b"9999", b"10000")
+        for zone in (b"+00", b"")
+    ),
+    *(b"1999-12-31 23:59:60%s" % zone for zone in (b"+00", b"-15:59", b"+15:59:59", b"+16", b"-08:30", b"Z")),
+    *(b"infinity", b"-infinity", b"", b"?", b"2026-11-28", b"2026-11-28 10:11:12.1234567+00", b"2026-1-2 3:4:5+00"),
+    *("2026-11-28 10:11:12+０１".encode(), b"2026-11-28T10:11:12+00", b"2026-11-28 10:11:12 BC", b" " * 30),
+]
+"""More than are read one by one, with all that only the declaration reads, and what is no time."""
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_many_commit_times(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code reads them as the declaration does."""
+    monkeypatch.setattr("wireformat.arrow.columns.gather.FEW_TEXTS", few)
+    messages = [message(commit(time(text))) for text in TIMES]
+    scanned, declared = (
+        wf.arrow.changes(messages, FORMAT, engine=engine, columns=["commit_time", "detail"]) for engine in ENGINES
+    )
+    assert scanned == declared
+    assert 0 < scanned["commit_time"].null_count < 40
+
+
 @each_engine
 def test_some_columns_come_in_the_order_of_the_table(engine: str) -> None:
     asked = ["raw", "kind", "new", "message"]

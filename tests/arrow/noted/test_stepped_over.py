@@ -12,6 +12,7 @@ from wireformat.arrow.engine.scanner import BatchScan
 from wireformat.options.table_names import written
 
 from ...golden_cases import CASES, Case
+from ...handmade import begin, cell, change, message, new, u16
 from ...servers.captures import capture_names, read_capture
 from ..scan.small_limits import shrink
 
@@ -93,6 +94,28 @@ def test_bad_cells_of_other_tables_are_not_found() -> None:
         assert [row["ordinal"] for row in found["sequence"].to_pylist()] == [0, 2]
         with pytest.raises(wf.DecodeError):
             capture.committed(tables=["public.b"]).read_all()
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("end", [b"", b"?", b"P", b"P\0\0", b"P\0\0\0\0F", b"F" * 2, b"P" + bytes(12)])
+@pytest.mark.parametrize(
+    "cells", [cell(b"id", 23, b"1"), cell(b"id", 23, b"\xff"), b"\0\1"], ids=["good", "text", "cut"]
+)
+def test_framing_that_is_broken_after_another_table(cells: bytes, end: bytes, mode: str) -> None:
+    """The record before it is stepped over, where its framing is good; else both engines say the same of it."""
+    body = change(b"I", b"public", b"b", b"N" + u16(1) + cells)
+    kept = change(b"I", b"public", b"a", new(cell(b"id", 23, b"1")))
+    messages = [message(begin(1, 2), kept, body), message(body, kept, end=end), message(kept, body, body, end=end)]
+    found = []
+    for engine in ("scan", "declaration"):
+        try:
+            rows: Any = wf.arrow.changes(
+                messages, "gaussdb-binary", mode=mode, tables=["public.a"], engine=engine
+            ).to_pylist()
+        except wf.DecodeError as error:
+            rows = str(error)
+        found.append(rows)
+    assert found[0] == found[1]
 
 
 def test_a_scan_notes_only_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

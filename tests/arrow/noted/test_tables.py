@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.noted.tables import NotedTables
+from wireformat.arrow.typed_tables.observations import Observations
 from wireformat.arrow.typed_tables.tables import TablesFound
+from wireformat.chunks.capture import ChunkCapture
 
 from ...lake.histories import messages_of, transactions
 from ..scan.small_limits import shrink
@@ -56,6 +59,24 @@ def test_typed_rows_of_all_tables(messages: list[bytes]) -> None:
 
     noted, batches = both(rows, messages)
     assert noted == batches
+
+
+@pytest.mark.usefixtures("group_rows")
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("more", [None, "more"])
+def test_what_a_chunk_observes(seed: int, more: str | None) -> None:
+    """Tables with one version are counted in one pass, and begin a segment where each fact is first told."""
+    parts = [*transactions(20, seed=seed), *transactions(10, seed=seed + 1, more=more or "note")]
+    messages = messages_of(parts if more else parts[:20])
+    found = []
+    for engine in ("scan", "declaration"):
+        observations = Observations()
+        tables = NotedTables(observations)
+        for rows in ChunkCapture(messages, FORMAT, engine=engine, threads=1).noted():
+            tables.take(rows)
+        tables.finish()
+        found.append(sorted(observations.found(), key=lambda one: (one.table, *one.first.values(), one.facts)))
+    assert found[0] == found[1]
 
 
 def test_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

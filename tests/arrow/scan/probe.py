@@ -22,9 +22,9 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.arrow.engine import faults
 from wireformat.arrow.jit import compiler as compiled
+from wireformat.arrow.readers.reader import FEW_TEXTS
 from wireformat.arrow.scan import message_batches
 from wireformat.arrow.scan.kernels import pgoutput_relations
-from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 from wireformat.arrow.written import encode
 from wireformat.formats.registry import find_format
 from wireformat.sources.picking.skipping import Skipped, skip_messages

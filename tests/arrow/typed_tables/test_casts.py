@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wireformat.arrow.readers.reader import FEW_TEXTS
 from wireformat.arrow.typed_tables.casts import _split_arrays, arrow_type, reader_of
 from wireformat.arrow.typed_tables.columns import wider
-from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 from wireformat.pgtypes import SQL_NAMES
 from wireformat.pgtypes.columns import column_type
 from wireformat.pgtypes.sql_types import parse_sql_type

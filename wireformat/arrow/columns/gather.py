@@ -11,7 +11,10 @@ from ...options.reading import KINDS
 from ..arrays import Array, Int
 from ..commit_times import parse_times
 from ..jit.compiler import compiled
-from ..noted_texts import copied
+from ..noted_texts import NotedTexts, copied
+from ..readers.numbers import TextForm, numbers_of
+from ..readers.reader import FEW_TEXTS
+from ..readers.times import TIMESTAMP_WITH_ZONE
 from ..scan.notes import (
     COMPLETE,
     CORRUPT,
@@ -227,10 +230,24 @@ def _commit_times(arrow_type: pa.DataType, scanned: ScannedRows) -> pa.Array:
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
-        micros[with_text], is_time[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
+        micros[with_text], is_time[with_text] = _times_of_texts(pairs, scanned)
     if not is_time.any():
         return _nulls(arrow_type, count)
     return pa.Array.from_buffers(arrow_type, count, [_bitmap(is_time), pa.py_buffer(micros)])
+
+
+_TIME_FORM = TextForm(TIMESTAMP_WITH_ZONE)
+
+
+def _times_of_texts(pairs: Array, scanned: ScannedRows) -> tuple[Array, Array]:
+    """Returns what `parse_times` does, for noted texts."""
+    if len(pairs) < FEW_TEXTS:
+        return parse_times(strings(pairs, len(pairs), scanned, pa.string()))
+    micros, is_time = numbers_of(NotedTexts(pairs, scanned.source, scanned.text), _TIME_FORM)
+    left = np.flatnonzero(~is_time)
+    if len(left):
+        micros[left], is_time[left] = parse_times(strings(pairs[left], len(left), scanned, pa.string()))
+    return micros, is_time
 
 
 def _map(map_index: int, arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:

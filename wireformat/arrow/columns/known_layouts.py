@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,13 +45,27 @@ _TABLE_TEXTS = 2
 """The schema and the name of the table."""
 
 
+class _Kept(NamedTuple):
+    """What was read before.
+
+    of_notes   the layouts, by their notes
+    same       a layout, by those that are equal to it
+    size       the number of bytes of the notes, as the only item
+    """
+
+    of_notes: dict[bytes, Layout]
+    same: dict[Layout, Layout]
+    size: list[int]
+
+
 class KnownLayouts:
-    """Layouts that were read before: those of thousands of tables are not made anew for each piece of a capture."""
+    """Layouts that were read before: those of thousands of tables are not made anew for each piece of a capture.
+
+    Several threads may use one object.
+    """
 
     def __init__(self) -> None:
-        self._of_notes: dict[bytes, Layout] = {}
-        self._same: dict[Layout, Layout] = {}
-        self._size = 0
+        self._kept = _Kept({}, {}, [0])
 
     def of(self, scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
         """Returns the index of the layout of each row, int64[n], and the layouts, which all differ.
@@ -78,18 +93,18 @@ class KnownLayouts:
         heads = np.stack([scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, *counts], axis=1)
         lengths, names = np.ascontiguousarray(pairs[:, 1]), memoryview(data or b"")
         starts = np.frombuffer(offsets, np.int32)[bounds].tolist()
-        found = []
+        found, kept = [], self._kept
         for index, (begin, end) in enumerate(pairwise(bounds.tolist())):
             notes = heads[index], lengths[begin:end], is_unsent[begin:end], names[starts[index] : starts[index + 1]]
             key = b"".join([part.tobytes() for part in notes])
-            layout = self._of_notes.get(key)
+            layout = kept.of_notes.get(key)
             if layout is None:
                 layout = _layout(heads[index].tolist(), texts[begin:end].to_pylist(), is_unsent[begin:end])
-                layout = self._of_notes[key] = self._same.setdefault(layout, layout)
-                self._size += len(key)
+                layout = kept.of_notes[key] = kept.same.setdefault(layout, layout)
+                kept.size[0] += len(key)
             found.append(layout)
-        if self._size > MOST_BYTES:
-            self._of_notes, self._same, self._size = {}, {}, 0
+        if kept.size[0] > MOST_BYTES:
+            self._kept = _Kept({}, {}, [0])
         return found
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array
+from ..arrays import Array, Int
+from ..jit.compiler import compiled
 from ..scan.notes import MESSAGE, RECORD, ScannedRows
 from ..schemas import SEQUENCE
 from ..typed_tables.selections import sequence_text
@@ -83,15 +84,37 @@ def _set(facts: Array, name: str, values: pa.Array, number: int) -> None:
     facts[:, GIVEN_FACTS] |= np.where(is_valid, _BIT[name], 0)
 
 
-def fact_column(facts: Array, name: str) -> pa.Array:
-    """Returns one of FACT_COLUMNS."""
-    values = np.ascontiguousarray(facts[:, _NUMBER[name]])
-    is_null = facts[:, GIVEN_FACTS] & _BIT[name] == 0
-    mask = is_null if is_null.any() else None
-    if name != "sequence":
-        return pa.array(values, mask=mask).view(FACT_COLUMNS[name])
-    children = [pa.array(values), pa.array(np.ascontiguousarray(facts[:, OF_ORDINAL]))]
-    return pa.StructArray.from_arrays(children, fields=list(SEQUENCE), mask=None if mask is None else pa.array(mask))
+class FactColumns:
+    """The facts of some rows, each number of all rows beside each other.
+
+    facts   int64[n, FACT_NUMBERS]
+    """
+
+    def __init__(self, facts: Array) -> None:
+        self._numbers = np.empty((FACT_NUMBERS, len(facts)), np.int64)
+        self._given = _turn(facts, self._numbers)
+
+    def column(self, name: str) -> pa.Array:
+        """Returns one of FACT_COLUMNS."""
+        mask = None if self._given & _BIT[name] else self._numbers[GIVEN_FACTS] & _BIT[name] == 0
+        values = self._numbers[_NUMBER[name]]
+        if name != "sequence":
+            return pa.array(values, mask=mask).view(FACT_COLUMNS[name])
+        children = [pa.array(values), pa.array(self._numbers[OF_ORDINAL])]
+        return pa.StructArray.from_arrays(
+            children, fields=list(SEQUENCE), mask=None if mask is None else pa.array(mask)
+        )
+
+
+@compiled
+def _turn(facts: Array, numbers: Array) -> Int:
+    """Fills numbers[FACT_NUMBERS, n]; returns the bits of the columns without nulls."""
+    given = np.int64(-1)
+    for row in range(len(facts)):
+        for number in range(FACT_NUMBERS):
+            numbers[number, row] = facts[row, number]
+        given &= facts[row, GIVEN_FACTS]
+    return given
 
 
 def position_of(facts: Sequence[int]) -> dict[str, Any]:

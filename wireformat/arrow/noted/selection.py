@@ -24,7 +24,7 @@ from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection
 from .facts import (
     FACT_COLUMNS,
-    fact_column,
+    FactColumns,
     facts_of_columns,
     position_of,
 )
@@ -95,10 +95,15 @@ class NotedSelection:
 
     def column(self, name: str, type: pa.DataType) -> pa.Array:
         """See Selection."""
-        column = fact_column(self.facts, name) if name in FACT_COLUMNS else self.columns.get(name)
+        column = self._fact_columns.column(name) if name in FACT_COLUMNS else self.columns.get(name)
         if column is None:
             return pa.nulls(len(self.layout_codes), type)
         return column if column.type == type else column.cast(type)
+
+    @cached_property
+    def _fact_columns(self) -> FactColumns:
+        """The facts as columns."""
+        return FactColumns(self.facts)
 
     def position(self, index: int) -> dict[str, Any]:
         """See Selection."""

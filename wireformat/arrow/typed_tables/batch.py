@@ -15,12 +15,12 @@ from ...options.checks import flag, once, one_of, texts
 from ...options.reading import MODES
 from ...options.table import listed, nearest
 from ..arrays import Array
+from ..readers.reader import as_strings
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE
 from ..schemas import NAME_LIST, SEQUENCE
 from .change_types import CHANGE_TYPES, POSTIMAGE, PREIMAGE
 from .columns import TypedColumn
 from .images import EncodedLists
-from .readers.reader import as_strings
 from .rows import ChangeRows
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version

@@ -16,11 +16,11 @@ from ...pgtypes import text_values
 from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
-from .readers.byte_strings import read_byte_strings
-from .readers.compiled_reader import FEW_TEXTS, CompiledReader
-from .readers.list_texts import split_list_texts
-from .readers.numbers import form_of, read_numbers
-from .readers.reader import Misfits, TextReader, Texts, ValueReader, as_strings
+from ..readers.byte_strings import read_byte_strings
+from ..readers.compiled_reader import CompiledReader
+from ..readers.list_texts import split_list_texts
+from ..readers.numbers import form_of, read_numbers
+from ..readers.reader import FEW_TEXTS, Misfits, TextReader, Texts, ValueReader, as_strings
 
 _FEW_VALUES = 16
 """Up to this number, values are read one by one rather than halved again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from ...options.table import listed, nearest
 from ...pgtypes.columns import MAX_DIGITS, TEXT, ColumnType, column_type
 from ...pgtypes.sql_types import SqlType, is_known, known_names, parse_sql_type
 from ..arrays import Array
+from ..readers.reader import Misfits, TextReader, Texts, ValueReader, as_noted
 from .casts import arrow_type, list_type, reader_of
-from .readers.reader import Misfits, TextReader, Texts, ValueReader, as_noted
 from .versions import Version
 
 
@@ -65,10 +66,11 @@ class TypedColumn:
 def columns_of_versions(versions: Sequence[Version]) -> list[TypedColumn]:
     """Returns the columns of all versions, in the order in which they first occur. Each has the widest of its types."""
     names = list(dict.fromkeys(name for version in versions for name in version.types))
-    return [_column_of_versions(name, [version.sql_type(name) for version in versions]) for name in names]
+    return [_column_of_versions(name, tuple(version.sql_type(name) for version in versions)) for name in names]
 
 
-def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColumn:
+@lru_cache(maxsize=4096)  # on Spark, the columns of a table are asked for in each chunk
+def _column_of_versions(name: str, types: tuple[SqlType | None, ...]) -> TypedColumn:
     different = list(dict.fromkeys(type for type in types if type is not None))
     if not different:
         return TypedColumn(name, pa.string(), "unknown", (TextReader(),))

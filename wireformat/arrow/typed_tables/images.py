@@ -15,7 +15,7 @@ from ..codes import HASH_BITS
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts, unused
-from .readers.reader import Texts, as_strings
+from ..readers.reader import Texts, as_strings
 
 Names = tuple[str, ...]
 

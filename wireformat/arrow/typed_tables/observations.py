@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ import pyarrow as pa
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import combined_codes, grouped
+from ..jit.compiler import compiled
 from ..row_changes import TABLE_RELATION
 from .rows import ChangeRows
 from .tables import NOTHING_KNOWN, list_of, tables_of_batch, version_columns
@@ -73,7 +75,10 @@ class Observations:
         self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> None:
         """Takes rows; see `TablesFound.take`."""
-        for table, indices in tables:
+        for table, indices in self._take_settled(rows, [*tables], position_of):
+            if len(indices) == 1:  # as where a stream describes its tables once more
+                self._take_row(rows, table, indices, position_of(int(indices[0])))
+                continue
             firsts, codes = grouped(combined_codes([rows.layouts[indices], rows.relation_codes[indices]]))
             facts = [_facts(rows, int(index)) for index in indices[firsts]]
             segments = self._tables.setdefault(table, _TableSegments()).take(rows, indices, codes, facts)
@@ -82,8 +87,66 @@ class Observations:
             for group in np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1):
                 first, last = int(indices[group[0]]), int(indices[group[-1]])
                 changes = 0 if rows.kinds[first] == TABLE_RELATION else len(group)
-                key = table, int(segments[group[0]]), facts[codes[group[0]]]
+                key = table, int(segments[group[0]]), facts[codes[group[0]]].json
                 self._add(key, position_of(first), position_of(last), changes)
+
+    def _take_row(self, rows: ChangeRows, table: TableName, indices: Array, position: dict[str, Any]) -> None:
+        """Takes the only row of a table."""
+        facts = _facts(rows, int(indices[0]))
+        (segment,) = self._tables.setdefault(table, _TableSegments()).take(
+            rows, indices, np.zeros(1, np.int64), [facts]
+        )
+        changes = int(rows.kinds[indices[0]] != TABLE_RELATION)
+        self._add((table, int(segment), facts.json), position, position, changes)
+
+    def _take_settled(
+        self, rows: ChangeRows, tables: list[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
+    ) -> list[tuple[TableName, Array]]:
+        """Takes the rows of tables that have one version after them, as almost all have. Returns the other tables.
+
+        The segments of a table then begin where its facts are first told: all tables are counted in one pass.
+        """
+        if rows.known_layouts is None:
+            return tables
+        firsts, codes = grouped(rows.layouts)
+        numbers = np.zeros(len(codes), np.int64)
+        for number, (_, indices) in enumerate(tables):
+            numbers[indices] = number
+        by_table: list[dict[int, ColumnFacts]] = [{} for _ in tables]
+        for code in np.argsort(firsts).tolist():
+            by_table[numbers[firsts[code]]][code] = image_facts(rows, int(firsts[code]))
+        others = []
+        fact_of_code = np.full(len(firsts), -1)
+        told: list[tuple[int, str]] = []  # the number of the table, and a fact
+        is_told, begins, segments = [], [0], np.zeros(len(tables), np.int64)
+        for number, (table, indices) in enumerate(tables):
+            of_table = self._tables.setdefault(table, _TableSegments())
+            facts = {one.json: one for one in by_table[number].values()}
+            new = of_table.learn(facts)
+            if new is None:
+                others.append((table, indices))
+                continue
+            index_of = {fact: index for index, fact in enumerate(facts, len(told))}
+            for code, one in by_table[number].items():
+                fact_of_code[code] = index_of[one.json]
+            told += [(number, fact) for fact in facts]
+            is_told += [fact not in new for fact in facts]
+            begins += [begins[-1] + (len(new) + 1) * (index + 1) for index in range(len(facts))]
+        counts, first_rows, last_rows = np.zeros((3, begins[-1]), np.int64)
+        starts = np.array(begins, np.int64)
+        _count_segments(
+            codes, numbers, fact_of_code, np.array(is_told, bool), segments, starts, counts, first_rows, last_rows
+        )
+        for (number, fact), (start, stop) in zip(told, pairwise(begins), strict=True):
+            table = tables[number][0]
+            for slot in range(start, stop):
+                if counts[slot]:
+                    key = table, self._tables[table].segment + slot - start, fact
+                    first, last = (position_of(int(rows_of[slot])) for rows_of in (first_rows, last_rows))
+                    self._add(key, first, last, int(counts[slot]))
+        for (table, _), count in zip(tables, segments.tolist(), strict=True):
+            self._tables[table].segment += count
+        return others
 
     def _add(self, key: _Key, first: dict[str, Any], last: dict[str, Any], changes: int) -> None:
         known = self._found.get(key)
@@ -114,6 +177,41 @@ class Observations:
         return [*self._found.values()]
 
 
+@compiled
+def _count_segments(
+    codes: Array,
+    tables: Array,
+    fact_of_code: Array,
+    is_told: Array,
+    segments: Array,
+    begins: Array,
+    counts: Array,
+    firsts: Array,
+    lasts: Array,
+) -> None:
+    """Counts rows by fact and segment.
+
+    codes, tables   int64[n]: of each row, what tells its fact, and its table
+    fact_of_code    int64[m]: below 0 for rows that are not counted
+    is_told         bool[k], changed: whether the fact was told before
+    segments        int64[t], changed: how many segments have begun in each table
+    begins          int64[k]: where the segments of each fact begin in counts, firsts and lasts
+    counts, firsts, lasts   int64[s], zeros, filled: the number of rows, and the first and the last one
+    """
+    for row in range(len(codes)):
+        fact = fact_of_code[codes[row]]
+        if fact < 0:
+            continue
+        if not is_told[fact]:
+            is_told[fact] = True
+            segments[tables[row]] += 1
+        slot = begins[fact] + segments[tables[row]]
+        if counts[slot] == 0:
+            firsts[slot] = row
+        counts[slot] += 1
+        lasts[slot] = row
+
+
 class _TableSegments:
     """Divides the rows of a table, which come in order, into segments; see Observations.
 
@@ -125,18 +223,40 @@ class _TableSegments:
         self.segment = 0
         self._epochs = 0
         self._relation: str | None = None
-        self._told: set[str] = set()
-        """The facts that have been told since the version changed."""
+        self._told: dict[str, ColumnFacts] = {}
+        """The facts that have been told since the version changed, by their JSON."""
         self._is_settled = False
         """Whether no order of these facts changes the version."""
 
     def are_settled(self, facts: Sequence[str]) -> bool:
         """Whether rows that tell these facts are of the current segment, and tell nothing new."""
-        return self._is_settled and self._told.issuperset(facts)
+        return self._is_settled and self._told.keys() >= {*facts}
 
-    def take(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> Array:
+    def learn(self, facts: Mapping[str, ColumnFacts]) -> set[str] | None:
+        """Learns facts of row changes, by their JSON, in the order in which they are first told.
+
+        Returns those that are new, each of which begins a segment; or None, and learns nothing, unless the table has
+        one version then, and no order of these facts changes it.
+        """
+        if self._is_settled and self._told.keys() >= facts.keys():
+            return set()
+        before = self._versions
+        if len(before.versions) > 1:
+            return None
+        after = TableVersions([replace(version) for version in before.versions], before.current, before.format)
+        for one in facts.values():
+            after.current = after.find(one)
+        told = {**self._told, **facts}
+        if len(after.versions) > 1 or not all(map(after.versions[0].fits, told.values())):
+            return None
+        new = facts.keys() - self._told.keys()
+        self._epochs += before.current < 0
+        self._versions, self._told, self._is_settled = after, told, True
+        return new
+
+    def take(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[ColumnFacts]) -> Array:
         """Returns int64[n]: the segment of each row of the table."""
-        if self.are_settled(facts):
+        if self.are_settled([fact.json for fact in facts]):
             return np.full(len(indices), self.segment)
         epochs = self._epochs_of(rows, indices, codes, facts)
         begins: list[int] = []
@@ -145,23 +265,23 @@ class _TableSegments:
                 self._told.clear()
             for index in np.sort(grouped(codes[start:stop])[0] + start).tolist():
                 fact = facts[codes[index]]
-                if fact not in self._told:
-                    self._told.add(fact)
+                if fact.json not in self._told:
+                    self._told[fact.json] = fact
                     begins.append(index)
         segments = self.segment + np.searchsorted(begins, np.arange(len(indices)), side="right")
         self.segment += len(begins)
         current = self._versions.versions[self._versions.current]
-        self._is_settled = all(current.fits(ColumnFacts.from_json(fact)) for fact in self._told)
+        self._is_settled = all(map(current.fits, self._told.values()))
         return segments
 
-    def _epochs_of(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> set[int]:
+    def _epochs_of(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[ColumnFacts]) -> set[int]:
         """Returns where the version of the rows changes, or what a RELATION tells."""
         before = self._versions.current
         found = np.flatnonzero(np.diff(self._versions.take(rows, indices), prepend=before)).tolist()
         relations = np.flatnonzero(rows.kinds[indices] == TABLE_RELATION)
         for at in relations[np.diff(codes[relations], prepend=-1) != 0].tolist():
-            if facts[codes[at]] != self._relation:
-                self._relation = facts[codes[at]]
+            if facts[codes[at]].json != self._relation:
+                self._relation = facts[codes[at]].json
                 found.append(at)
         epochs = {*found[: max(_MOST_EPOCHS - self._epochs, 0)]}
         self._epochs += len(epochs)
@@ -236,5 +356,5 @@ def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:
     return [(value is not None, value) for value in position.values()]
 
 
-def _facts(rows: ChangeRows, index: int) -> str:
-    return (relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index)).json
+def _facts(rows: ChangeRows, index: int) -> ColumnFacts:
+    return relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index)

@@ -101,15 +101,20 @@ def needed_columns(changes: RowChanges, keep: Sequence[str] = ()) -> Iterator[pa
     """
     for batch in record_batches(changes):
         names = batch.schema.names
-        missing = [name for name in TABLE_COLUMNS if name not in names]
-        if missing:
-            raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
-        for name in keep:
-            if name not in names:
-                raise OptionError(f"option keep: changes have no column {name!r}{nearest(name, names)}{listed(names)}")
-            if names.count(name) > 1:
-                raise OptionError(f"option keep: changes have {names.count(name)} columns {name!r}; rename them")
+        check_columns(names, keep)
         yield batch.select([name for name in names if name in READ_COLUMNS or name in keep])
+
+
+def check_columns(names: Sequence[str], keep: Sequence[str]) -> None:
+    """Raises OptionError if row changes with columns of these names lack one that is read, or one to keep."""
+    missing = [name for name in TABLE_COLUMNS if name not in names]
+    if missing:
+        raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
+    for name in keep:
+        if name not in names:
+            raise OptionError(f"option keep: changes have no column {name!r}{nearest(name, names)}{listed(names)}")
+        if names.count(name) > 1:
+            raise OptionError(f"option keep: changes have {names.count(name)} columns {name!r}; rename them")
 
 
 @dataclass(frozen=True)
@@ -219,8 +224,15 @@ class ChangeRows:
 
     def detail(self, index: int) -> dict[str, str] | None:
         """Returns the `detail` of a row; None if the rows have no such column."""
-        selection, own = self._find(index)
-        return selection.detail(own)
+        if index not in self._details:
+            selection, own = self._find(index)
+            self._details[index] = selection.detail(own)
+        return self._details[index]
+
+    @cached_property
+    def _details(self) -> dict[int, dict[str, str] | None]:
+        """The details that were asked for: those of a RELATION are, again and again."""
+        return {}
 
     def _find(self, index: int) -> tuple[Selection, int]:
         for selection in self.selections:

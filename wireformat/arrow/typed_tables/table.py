@@ -14,16 +14,15 @@ from ...options.checks import once, one_of, shown, texts
 from ...options.keywords import checks_keywords
 from ...options.table_names import one_table
 from ..arrays import Array
-from ..codes import grouped
 from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
 from .images import is_null
-from .rows import ChangeRows, RowChangeSource, needed_columns, rows_of_table
+from .rows import ChangeRows, RowChangeSource, check_columns, rows_of_table
 from .tables import versions_of
-from .versions import TableVersions, Version, image_facts
+from .versions import TableVersions, Version
 
 EVOLUTIONS = ("union", "error", "versions")
 
@@ -238,13 +237,10 @@ class TypedPart:
 
     def _version_indices(self, rows: ChangeRows) -> Array:
         """Returns int64[n]: the index of each row's version. The versions learn from the rows."""
-        layouts = rows.known_layouts
-        if layouts is not None and all(map(self._versions.is_settled, layouts)):
+        if self._versions.settles(rows):
             return np.zeros(len(rows.kinds), np.int64)
         found = self._versions.take(rows, np.arange(len(rows.kinds)))
-        if layouts is not None:
-            for first in grouped(rows.layouts)[0].tolist():
-                self._versions.settle(layouts[rows.layouts[first]], image_facts(rows, first))
+        self._versions.settles(rows)
         return found
 
     @property
@@ -264,8 +260,7 @@ class TypedPart:
 def kept_fields(keep: Sequence[str], schema: pa.Schema) -> list[pa.Field]:
     """Returns the fields of the columns to keep; raises OptionError if the schema does not have them."""
     names = once("keep", texts("keep", keep))
-    for _ in needed_columns(schema.empty_table(), names):
-        pass
+    check_columns(schema.names, names)
     return [schema.field(name) for name in names]
 
 

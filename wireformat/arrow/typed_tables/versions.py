@@ -6,12 +6,12 @@ import json
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from ...formats.pgoutput.relation_lists import relation_lists
+from ...formats.pgoutput.relation_lists import RELATION_LISTS, relation_lists
 from ...formats.registry import find_row
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
@@ -23,6 +23,9 @@ from .rows import ChangeRows
 
 _MOST_FOUND = 10_000
 """For how many kinds of rows a table remembers the version. More are found anew, which takes longer."""
+
+_ROWS_AT_ONCE = 1 << 10
+"""So many rows are compared at once to find where their layout changes: it may soon be of no interest."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,11 @@ class TableVersions:
 
         indices   int64[n]: the indices of the rows of this table, in order
         """
-        layouts, is_relation = rows.layouts[indices], rows.kinds[indices] == TABLE_RELATION
+        is_relation = rows.kinds[indices] == TABLE_RELATION
+        if len(indices) == 1 and is_relation[0]:  # as where a stream describes its tables once more
+            self.current = self.find(relation_facts(rows, int(indices[0])))
+            return np.array([self.current])
+        layouts = rows.layouts[indices]
         relation_codes = rows.relation_codes[indices].tolist() if is_relation.any() else []
         facts_of: dict[int, ColumnFacts] = {}
         told: tuple[int, int, int] | None = None  # by the last RELATION: one that says the same again tells nothing
@@ -152,7 +159,6 @@ class TableVersions:
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)
-        range_starts: list[int] | None = None
         at, lessons = 0, self._lessons
         while at < len(indices):
             index, layout = int(indices[at]), int(layouts[at])
@@ -172,16 +178,13 @@ class TableVersions:
                 lessons = self._lessons
             if not is_relation[at]:
                 version_of[key] = version_of[self.current, layout] = self.current
-            if all(version_of.get((self.current, one)) == self.current for one in seen):
-                # until a RELATION, or a layout that was not seen before, all rows are of this version
-                starts = stops
-            else:
-                if range_starts is None:  # of ranges of rows with the same layout
-                    range_starts = (np.flatnonzero(layouts[1:] != layouts[:-1]) + 1).tolist()
-                    range_starts = sorted({*stops, *range_starts})
-                starts = range_starts
-            next_start = bisect_right(starts, at)
-            then = starts[next_start] if next_start < len(starts) else len(indices)
+            # At a RELATION, or a layout that was not seen before, another version may begin; where rows of some layouts
+            # are of other versions, also at any other layout.
+            next_stop = bisect_right(stops, at)
+            then = stops[next_stop] if next_stop < len(stops) else len(indices)
+            if not all(version_of.get((self.current, one)) == self.current for one in seen):
+                others = np.flatnonzero(layouts[at + 1 : min(then, at + _ROWS_AT_ONCE)] != layout)
+                then = at + 1 + int(others[0]) if len(others) else min(then, at + _ROWS_AT_ONCE)
             versions[at:then] = self.current
             at = then
         return versions
@@ -221,16 +224,32 @@ class TableVersions:
         own = self.versions[0]
         return list(own.types.items()) == list(version.types.items()) and own.typmods == version.typmods
 
+    def settles(self, rows: ChangeRows) -> bool:
+        """Whether all rows are row changes of the only version and teach it nothing; remembers their layouts."""
+        layouts = rows.known_layouts
+        if layouts is None:
+            return False
+        new = [index for index, layout in enumerate(layouts) if not self.is_settled(layout)]
+        if new and len(self.versions) == 1:
+            firsts, codes = grouped(rows.layouts)[0], rows.layouts
+            occurring = dict(zip(codes[firsts].tolist(), firsts.tolist(), strict=True))
+            new = [index for index in new if index in occurring]
+            for index in new:
+                self.settle(layouts[index], image_facts(rows, occurring[index]))
+            new = [index for index in new if not self.is_settled(layouts[index])]
+        return not new
+
     def settle(self, layout: Hashable, facts: ColumnFacts) -> None:
         """Remembers a layout of rows that are of the only version, and teach it nothing.
 
-        facts   of its rows, which have been taken
+        facts   of its rows
         """
         if len(self.versions) != 1 or self.current != 0:
             return
         version = self.versions[0]
         has_types = all(type is None or version.types.get(name) == type for name, type in facts.types.items())
-        if has_types and version.fits(facts) and version.is_untyped >= facts.is_untyped:
+        is_known = version.is_complete >= facts.is_complete and version.is_untyped >= facts.is_untyped
+        if has_types and is_known and version.fits(facts):
             if len(self._settled) >= _MOST_FOUND:
                 self._settled.clear()
             self._settled.add(layout)
@@ -274,22 +293,33 @@ def _image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     new, old, types, unchanged = (
         column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )
-    sent = old if rows.kinds[index] == TABLE_DELETE or new is None else new
-    images = [names for names in (old, None if rows.numbered[index] else new) if names]
+    return _facts_of_images(int(rows.kinds[index]), bool(rows.numbered[index]), new, old, types, unchanged)
+
+
+@lru_cache(maxsize=4096)  # rows of the same kinds come in each piece of a stream
+def _facts_of_images(
+    kind: int, is_numbered: bool, new: Names | None, old: Names | None, types: Names | None, unchanged: Names | None
+) -> ColumnFacts:
+    sent = old if kind == TABLE_DELETE or new is None else new
+    images = [names for names in (old, None if is_numbered else new) if names]
     if sent is None or not images:
         return ColumnFacts({}, is_untyped=bool(new or old) and types is None)
     found: dict[str, str | None] = dict.fromkeys(max(images, key=len))
     found |= dict.fromkeys(name for names in (*images, unchanged or ()) for name in names)
     if types is not None:
         found |= dict(zip(sent, types, strict=False))
-    return ColumnFacts(found, is_complete=rows.kinds[index] == TABLE_INSERT and not unchanged, is_untyped=types is None)
+    return ColumnFacts(found, is_complete=kind == TABLE_INSERT and not unchanged, is_untyped=types is None)
 
 
 def relation_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     """Returns the facts of a RELATION."""
     detail = rows.detail(index)
-    if detail is None:
-        return ColumnFacts({})
-    lists = relation_lists(detail)
+    return ColumnFacts({}) if detail is None else _described(*(detail.get(name, "[]") for name in RELATION_LISTS))
+
+
+@lru_cache(maxsize=1024)  # many streams describe their tables again and again
+def _described(*texts: str) -> ColumnFacts:
+    """Returns the facts of a RELATION with these lists, in the order of RELATION_LISTS."""
+    lists = relation_lists(dict(zip(RELATION_LISTS, texts, strict=True)))
     types = dict(zip(lists["columns"], map(type_name, lists["type_oids"]), strict=True))
     return ColumnFacts(types, True, dict(zip(lists["columns"], lists["typmods"], strict=True)), lists["key_columns"])

@@ -71,7 +71,7 @@ from ..notes import (
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_decimal
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
-from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
+from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
 from ..row_notes import note_detail, note_lsn, note_number
 from .names import find_table
 
@@ -302,4 +302,22 @@ def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int
     return end, DONE if end + 5 == stop else LOST
 
 
-scan_gaussdb_binary = make_scan("scan_gaussdb_binary", open_record, close_record, read_record)
+@hot
+def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
+    """Whether the record is a row change of a table that the filters are known to drop; see loop.py."""
+    buffer = arrays.buffer
+    kind = KIND_OF_BYTE[buffer[at]]
+    if kind != INSERT and kind != UPDATE and kind != DELETE:
+        return False
+    head = end = at + 1
+    for _ in range(2):
+        if stop - end < 2:
+            return False
+        end += 2 + read_16(buffer, end)
+    if end > stop:
+        return False
+    first = find_relation(buffer, head, end, arrays.text, arrays.dictionary, arrays.cursor)
+    return first > 0 and arrays.dictionary[first + COLUMNS, 1] == UNWANTED
+
+
+scan_gaussdb_binary = make_scan("scan_gaussdb_binary", open_record, close_record, read_record, is_unwanted)

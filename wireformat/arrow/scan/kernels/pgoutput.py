@@ -55,7 +55,6 @@ from ..notes import (
     RARE,
     RELATION,
     RELATION_KIND,
-    STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -184,8 +183,6 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     relation = relation_code >> 1
     if relation == 0:  # no relation, or the message is too short to name one
         return DECLINED
-    if dictionary[relation + COLUMNS, 1] == UNWANTED:
-        return STEPPED_OVER
     if relation_code & 1:
         note_xid(arrays, at, row)
         at += 4
@@ -311,4 +308,14 @@ def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int
     return stop, DONE
 
 
-scan_pgoutput = make_scan("scan_pgoutput", open_record, close_record, read_record)
+@hot
+def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
+    """Whether the record is a row change of a table that the filters are known to drop; see loop.py."""
+    kind = KIND_OF_BYTE[arrays.buffer[at]]
+    if kind != INSERT and kind != UPDATE and kind != DELETE:
+        return False
+    relation = arrays.settings[RELATION_CODES + arrays.cursor[NEXT_MESSAGE]] >> 1
+    return relation > 0 and arrays.dictionary[relation + COLUMNS, 1] == UNWANTED
+
+
+scan_pgoutput = make_scan("scan_pgoutput", open_record, close_record, read_record, is_unwanted)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ....limits import COLUMN_BYTES
-from ...arrays import Array, Int
-from ...ascii import BACKSLASH, DIGIT_0, LOWER_X
-from ...jit.compiler import compiled
-from ...noted_texts import NotedTexts
+from ...limits import COLUMN_BYTES
+from ..arrays import Array, Int
+from ..ascii import BACKSLASH, DIGIT_0, LOWER_X
+from ..jit.compiler import compiled
+from ..noted_texts import NotedTexts
 
 _DIGITS = np.full(256, -1, np.int64)
 for _number, _digit in enumerate(b"0123456789abcdef"):

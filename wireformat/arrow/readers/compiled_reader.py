@@ -9,12 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...arrays import Array
-from ...noted_texts import NotedTexts
-from .reader import Misfits, Texts, ValueReader, as_noted, as_strings
-
-FEW_TEXTS = 256
-"""So few texts are cast in less time than it takes to load a compiled reader, and far less than to compile it."""
+from ..arrays import Array
+from ..noted_texts import NotedTexts
+from .reader import FEW_TEXTS, Misfits, Texts, ValueReader, as_noted, as_strings
 
 
 @dataclass(frozen=True)

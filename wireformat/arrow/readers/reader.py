@@ -6,10 +6,13 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from ...noted_texts import NotedTexts
+from ..noted_texts import NotedTexts
 
 Texts: TypeAlias = "pa.StringArray | NotedTexts"
 """The texts of a column: in a column of their own, or where they were noted."""
+
+FEW_TEXTS = 256
+"""So few texts are cast in less time than it takes to load a compiled reader, and far less than to compile it."""
 
 Misfits = dict[int, str]
 """Index of a row to a description of its value, which does not fit the type. The cell is null."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
-from ...arrays import Array, Int
-from ...ascii import COLON, DOT, MINUS, PLUS, SPACE
-from ...jit.compiler import hot
-from ...jit.intrinsics import read_16, read_64
+from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
+from ..arrays import Array, Int
+from ..ascii import COLON, DOT, MINUS, PLUS, SPACE
+from ..jit.compiler import hot
+from ..jit.intrinsics import read_16, read_64
 from .digits import HIGH_NIBBLES, POWERS, ZEROS, are_digits, number_of
 
 DATE, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE = range(4)

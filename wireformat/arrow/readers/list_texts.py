@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ...arrays import Array, Int
-from ...ascii import BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE
-from ...jit.compiler import compiled
-from ...noted_texts import unused
+from ..arrays import Array, Int
+from ..ascii import BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE
+from ..jit.compiler import compiled
+from ..noted_texts import unused
 
 NULL = np.frombuffer(b"NULL", np.uint8)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...arrays import Array, Int
-from ...ascii import DIGIT_0, DOT, MINUS, MOST_DIGITS
-from ...jit.compiler import hot
-from ...jit.intrinsics import read_64
+from ..arrays import Array, Int
+from ..ascii import DIGIT_0, DOT, MINUS, MOST_DIGITS
+from ..jit.compiler import hot
+from ..jit.intrinsics import read_64
 
 POWERS = np.array([10**exponent for exponent in range(MOST_DIGITS + 1)], np.int64)
 

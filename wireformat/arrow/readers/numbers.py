@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...arrays import Array, Int
-from ...ascii import DIGIT_0, DIGIT_1, LOWER_E, LOWER_F, LOWER_T
-from ...jit.compiler import compiled, hot
-from ...jit.intrinsics import read_32
-from ...noted_texts import NotedTexts, unused
+from ..arrays import Array, Int
+from ..ascii import DIGIT_0, DIGIT_1, LOWER_E, LOWER_F, LOWER_T
+from ..jit.compiler import compiled, hot
+from ..jit.intrinsics import read_32
+from ..noted_texts import NotedTexts, unused
 from .digits import decimal, integer
 from .times import DATE, NOT_TAKEN, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE, moment
 
@@ -52,11 +52,19 @@ _FORMS = {
 
 def read_numbers(texts: NotedTexts, form: TextForm, type: pa.DataType) -> tuple[pa.Array, Array]:
     """Returns the values, and int64[m]: the rows whose texts are not in the usual form, which are null."""
+    return array_of(*numbers_of(texts, form), texts, type)
+
+
+def numbers_of(texts: NotedTexts, form: TextForm) -> tuple[Array, Array]:
+    """Returns the values, int64[n], of decimals int64[2 * n], and bool[n]: whether the text is in the usual form.
+
+    Other values are 0.
+    """
     count = len(texts.pairs)
     values = unused(2 * count if form.number == DECIMAL else count, np.int64)
     is_taken = np.empty(count, bool)
     _read_numbers(*texts, form.number, form.largest, form.scale, values, is_taken)
-    return array_of(values, is_taken, texts, type)
+    return values, is_taken
 
 
 def array_of(values: Array, is_taken: Array, texts: NotedTexts, type: pa.DataType) -> tuple[pa.Array, Array]:
