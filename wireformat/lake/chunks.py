@@ -11,6 +11,7 @@ from .delta.folder import DeltaFolder
 from .delta.log import commit_properties
 from .lake import Lake, attempt_of
 from .options import LakeOptions
+from .publishing import PUBLISHED_AT_ONCE, for_each
 from .result import TableFiles
 from .stored.manifest import Manifest
 from .table_folder import publish_files
@@ -75,28 +76,33 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
 
     If that fails, the files that were not published are removed. Raises OSError.
     """
-    waiting = [*tables]
+    waiting = {table.name: table for table in tables}
+
+    def publish_table(table: TableFiles) -> None:
+        there = lake.manifest.tables[table.name]
+        if lake.format != "delta":
+            publish_files(lake.store, there, table.files)
+        elif table.files and table.schema is not None:
+            folder = DeltaFolder(lake.store, there.folder, table.name, [*table.files[0].partition])
+            folder.evolve(table.schema)
+            del waiting[table.name]  # from now on the log may name its files
+            folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
+            there.is_made = True
+            there.reached = position.delivered
+            folder.flush()
+
     try:
         for table in tables:
             there = lake.manifest.tables.setdefault(table.name, table.table)
             there.columns, there.types = table.table.columns, table.table.types
             there.versions, there.current = table.table.versions, table.table.current
-            if lake.format != "delta":
-                publish_files(lake.store, there, table.files)
-            elif table.files and table.schema is not None:
-                folder = DeltaFolder(lake.store, there.folder, table.name, [*table.files[0].partition])
-                folder.evolve(table.schema)
-                waiting.remove(table)  # from now on the log may name its files
-                folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
-                there.is_made = True
-                there.reached = position.delivered
-                folder.flush()
+        for_each(publish_table, tables, PUBLISHED_AT_ONCE)
         lake.commit(position)
         if lake.format != "delta" and not lake.store.moves:
             _remove_others(lake, tables)
     except BaseException:
         if not lake.was_committed():
-            discard(lake, waiting)
+            discard(lake, waiting.values())
         raise
 
 

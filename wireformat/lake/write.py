@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..stream.capture_position import CapturePosition
 from .lake import Lake
 from .options import Choice, LakeInput, LakeOptions, check_named_tables
 from .parquet import COLUMN_CHUNK_BYTES
+from .publishing import PUBLISHED_AT_ONCE, for_each
 from .rejects import Rejects
 from .result import TableFiles, result
 from .table_writer import KnownColumns, TableWriter, WriteContext
@@ -76,7 +77,7 @@ class LakeWriter:
                 assert self._reached is not None, "a stream ends with its position"
                 position = self._reached()
                 if self._lake.state == "latest":
-                    self._of_each_table(lambda table: table.write_current())
+                    for_each(TableWriter.write_current, self._tables.values(), self._stream.threads)
                 self._publish(position)
         except BaseException:
             self._lake.discard()
@@ -240,14 +241,11 @@ class LakeWriter:
         self._lake.check_alone()  # before files get names that another write may have given, too
         if self._rejects is not None:
             self._rejects.close()
-        self._of_each_table(lambda table: table.publish(position))
+        threads = self._stream.threads
+        if threads > 1 and self._lake.state == "changes":  # a MERGE takes memory
+            threads = max(threads, PUBLISHED_AT_ONCE)
+        for_each(lambda table: table.publish(position), self._tables.values(), threads)
         self._lake.commit(position)
-
-    def _of_each_table(self, work: Callable[[TableWriter], None]) -> None:
-        """Does a work for each table, in threads."""
-        with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
-            for task in [pool.submit(work, table) for table in self._tables.values()]:
-                task.result()
 
     def _result(self, position: CapturePosition) -> pa.Table:
         unread = 0 if self._rejects is None else self._rejects.unread
