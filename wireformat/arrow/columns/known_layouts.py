@@ -36,7 +36,7 @@ from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .layouts import Layout, LayoutImage, numbered_layouts
 
 MOST_BYTES = 1 << 24
-"""Of the notes of layouts that are kept."""
+"""Of the notes of layouts that are kept. Their names, as Python's objects, take several times as much."""
 
 _OF_LAYOUT = 1 << GIVEN + NEW | 1 << GIVEN + OLD | 1 << HAS_UNCHANGED | 1 << UNTYPED
 """The bits of PRESENT that rows of a layout have in common."""
@@ -50,7 +50,7 @@ class _Kept(NamedTuple):
 
     of_notes   the layouts, by their notes
     same       a layout, by those that are equal to it
-    size       the number of bytes of the notes, as the only item
+    size       about the number of bytes of the notes, as the only item: threads may count some twice or not at all
     """
 
     of_notes: dict[bytes, Layout]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...options.table_names import TableName
-from ..arrays import Array
+from ..arrays import Array, Int
 from ..codes import combined_codes, grouped
 from ..jit.compiler import compiled
 from ..row_changes import TABLE_RELATION
@@ -75,7 +75,7 @@ class Observations:
         self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> None:
         """Takes rows; see `TablesFound.take`."""
-        for table, indices in self._take_settled(rows, [*tables], position_of):
+        for table, indices in self._take_steady(rows, [*tables], position_of):
             if len(indices) == 1:  # as where a stream describes its tables once more
                 self._take_row(rows, table, indices, position_of(int(indices[0])))
                 continue
@@ -99,12 +99,12 @@ class Observations:
         changes = int(rows.kinds[indices[0]] != TABLE_RELATION)
         self._add((table, int(segment), facts.json), position, position, changes)
 
-    def _take_settled(
+    def _take_steady(
         self, rows: ChangeRows, tables: list[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> list[tuple[TableName, Array]]:
         """Takes the rows of tables that have one version after them, as almost all have. Returns the other tables.
 
-        The segments of a table then begin where its facts are first told: all tables are counted in one pass.
+        A segment of such a table begins where a fact is first told: the rows of all of them are counted in one pass.
         """
         if rows.known_layouts is None:
             return tables
@@ -112,39 +112,33 @@ class Observations:
         numbers = np.zeros(len(codes), np.int64)
         for number, (_, indices) in enumerate(tables):
             numbers[indices] = number
-        by_table: list[dict[int, ColumnFacts]] = [{} for _ in tables]
+        facts_of_tables: list[dict[int, ColumnFacts]] = [{} for _ in tables]
         for code in np.argsort(firsts).tolist():
-            by_table[numbers[firsts[code]]][code] = image_facts(rows, int(firsts[code]))
-        others = []
+            facts_of_tables[numbers[firsts[code]]][code] = image_facts(rows, int(firsts[code]))
+        others: list[tuple[TableName, Array]] = []
+        steady: list[tuple[TableName, _TableSegments, str]] = []
         fact_of_code = np.full(len(firsts), -1)
-        told: list[tuple[int, str]] = []  # the number of the table, and a fact
-        is_told, begins, segments = [], [0], np.zeros(len(tables), np.int64)
-        for number, (table, indices) in enumerate(tables):
-            of_table = self._tables.setdefault(table, _TableSegments())
-            facts = {one.json: one for one in by_table[number].values()}
-            new = of_table.learn(facts)
+        is_told: list[bool] = []
+        for item, facts_of_codes in zip(tables, facts_of_tables, strict=True):
+            segments = self._tables.setdefault(item[0], _TableSegments())
+            facts = {fact.json: fact for fact in facts_of_codes.values()}
+            new = segments.learn(facts)
             if new is None:
-                others.append((table, indices))
+                others.append(item)
                 continue
-            index_of = {fact: index for index, fact in enumerate(facts, len(told))}
-            for code, one in by_table[number].items():
-                fact_of_code[code] = index_of[one.json]
-            told += [(number, fact) for fact in facts]
+            index_of = {fact: index for index, fact in enumerate(facts, len(steady))}
+            for code, fact in facts_of_codes.items():
+                fact_of_code[code] = index_of[fact.json]
+            steady += [(item[0], segments, fact) for fact in facts]
             is_told += [fact not in new for fact in facts]
-            begins += [begins[-1] + (len(new) + 1) * (index + 1) for index in range(len(facts))]
-        counts, first_rows, last_rows = np.zeros((3, begins[-1]), np.int64)
-        starts = np.array(begins, np.int64)
-        _count_segments(
-            codes, numbers, fact_of_code, np.array(is_told, bool), segments, starts, counts, first_rows, last_rows
+        begun, found = np.zeros(len(tables), np.int64), np.empty((len(codes), _RUN_FIELDS), np.int64)
+        runs = _count_runs(
+            codes, numbers, fact_of_code, np.array(is_told, bool), np.full(len(steady), -1), begun, found
         )
-        for (number, fact), (start, stop) in zip(told, pairwise(begins), strict=True):
-            table = tables[number][0]
-            for slot in range(start, stop):
-                if counts[slot]:
-                    key = table, self._tables[table].segment + slot - start, fact
-                    first, last = (position_of(int(rows_of[slot])) for rows_of in (first_rows, last_rows))
-                    self._add(key, first, last, int(counts[slot]))
-        for (table, _), count in zip(tables, segments.tolist(), strict=True):
+        for index, segment, first, last, count in found[:runs].tolist():
+            table, segments, fact_text = steady[index]
+            self._add((table, segments.segment + segment, fact_text), position_of(first), position_of(last), count)
+        for (table, _), count in zip(tables, begun.tolist(), strict=True):
             self._tables[table].segment += count
         return others
 
@@ -177,39 +171,42 @@ class Observations:
         return [*self._found.values()]
 
 
+_RUN_FIELDS = 5
+_FACT, _SEGMENT, _FIRST, _LAST, _COUNT = range(_RUN_FIELDS)
+"""Of a run, the rows of a segment that tell the same: the fact, the segment, the first and the last row, and how many
+there are."""
+
+
 @compiled
-def _count_segments(
-    codes: Array,
-    tables: Array,
-    fact_of_code: Array,
-    is_told: Array,
-    segments: Array,
-    begins: Array,
-    counts: Array,
-    firsts: Array,
-    lasts: Array,
-) -> None:
-    """Counts rows by fact and segment.
+def _count_runs(
+    codes: Array, tables: Array, fact_of_code: Array, is_told: Array, run_of_fact: Array, begun: Array, found: Array
+) -> Int:
+    """Counts rows by segment and fact; returns the number of runs.
 
     codes, tables   int64[n]: of each row, what tells its fact, and its table
-    fact_of_code    int64[m]: below 0 for rows that are not counted
+    fact_of_code    int64[m]: an index, of facts of one table; below 0 for rows that are not counted
     is_told         bool[k], changed: whether the fact was told before
-    segments        int64[t], changed: how many segments have begun in each table
-    begins          int64[k]: where the segments of each fact begin in counts, firsts and lasts
-    counts, firsts, lasts   int64[s], zeros, filled: the number of rows, and the first and the last one
+    run_of_fact     int64[k], -1, changed: the last run of each fact
+    begun           int64[t], zeros, filled: how many segments have begun in each table
+    found           int64[n, _RUN_FIELDS], filled: the runs; there are no more than rows
     """
+    runs = np.int64(0)
     for row in range(len(codes)):
         fact = fact_of_code[codes[row]]
         if fact < 0:
             continue
+        table = tables[row]
         if not is_told[fact]:
             is_told[fact] = True
-            segments[tables[row]] += 1
-        slot = begins[fact] + segments[tables[row]]
-        if counts[slot] == 0:
-            firsts[slot] = row
-        counts[slot] += 1
-        lasts[slot] = row
+            begun[table] += 1
+        run = run_of_fact[fact]
+        if run < 0 or found[run, _SEGMENT] != begun[table]:
+            run = run_of_fact[fact] = runs
+            runs += 1
+            found[run, _FACT], found[run, _SEGMENT], found[run, _FIRST], found[run, _COUNT] = fact, begun[table], row, 0
+        found[run, _LAST] = row
+        found[run, _COUNT] += 1
+    return runs
 
 
 class _TableSegments:
@@ -236,13 +233,15 @@ class _TableSegments:
         """Learns facts of row changes, by their JSON, in the order in which they are first told.
 
         Returns those that are new, each of which begins a segment; or None, and learns nothing, unless the table has
-        one version then, and no order of these facts changes it.
+        one version then, and no order of these facts changes it. To be told a fact again then teaches nothing, so each
+        is looked at once and not for each row.
         """
         if self._is_settled and self._told.keys() >= facts.keys():
             return set()
         before = self._versions
         if len(before.versions) > 1:
             return None
+        # A version that learns gets new mappings, so what `before` has stays as it is.
         after = TableVersions([replace(version) for version in before.versions], before.current, before.format)
         for one in facts.values():
             after.current = after.find(one)
@@ -250,7 +249,8 @@ class _TableSegments:
         if len(after.versions) > 1 or not all(map(after.versions[0].fits, told.values())):
             return None
         new = facts.keys() - self._told.keys()
-        self._epochs += before.current < 0
+        if before.current < 0:
+            self._epochs += 1  # that of the first version
         self._versions, self._told, self._is_settled = after, told, True
         return new
 
