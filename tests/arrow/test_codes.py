@@ -19,6 +19,7 @@ from wireformat.arrow.codes import (
     grouped,
     in_groups,
 )
+from wireformat.arrow.schemas import TEXT_MAP
 
 CODES = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 1 << 40)), max_size=40)
 
@@ -94,3 +95,22 @@ def test_equal_values_have_the_same_code(type: pa.DataType, values: Any, data: s
         rows = [value or [] for value in rows]
     pairs = {(same(value), code) for value, code in zip(rows, codes, strict=True)}
     assert len(pairs) == len({value for value, _ in pairs}) == len({code for _, code in pairs})
+
+
+def test_few_maps_with_texts_that_are_not_utf_8() -> None:
+    """Arrow does not check its texts: they have codes, as many maps have."""
+    texts = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(np.arange(4, dtype=np.int32)), pa.py_buffer(b"\xff\xfea")]
+    )
+    maps = pa.MapArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), pa.array(["k"] * 3), texts)
+    few = codes_of_values(pa.chunked_array([maps, maps]))
+    assert (few[:3] == few[3:]).all()
+    assert len({*few.tolist()}) == 3
+
+
+@given(st.lists(st.none() | st.dictionaries(st.sampled_from("ab"), st.none() | st.sampled_from("xy")), max_size=8))
+def test_few_maps_as_many(maps: list[dict[str, str | None] | None]) -> None:
+    few = pa.chunked_array([pa.array([None if one is None else [*one.items()] for one in maps], TEXT_MAP)])
+    many = codes_of_values(pa.chunked_array([*few.chunks] * 100)) if maps else np.empty(0)
+    found = codes_of_values(few)
+    assert [[a == b for b in found] for a in found] == [[a == b for b in many[: len(maps)]] for a in many[: len(maps)]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +68,8 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
     """
     if pa.types.is_map(column.type):
         if len(column) <= _FEW and column.type == TEXT_MAP:
-            return _codes_of_few(column)
+            with suppress(UnicodeDecodeError):  # Arrow does not check texts
+                return _codes_of_few(column)
         return combined_codes([_codes_of_lists(lists) for lists in _lists_of_maps(column)])
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _codes_of_lists(column)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -45,17 +44,18 @@ _TABLE_TEXTS = 2
 """The schema and the name of the table."""
 
 
-class _Kept(NamedTuple):
+class _Kept:
     """What was read before.
 
     of_notes   the layouts, by their notes
     same       a layout, by those that are equal to it
-    size       about the number of bytes of the notes, as the only item: threads may count some twice or not at all
+    size       about the number of bytes of the notes: threads may count some twice, or not at all
     """
 
-    of_notes: dict[bytes, Layout]
-    same: dict[Layout, Layout]
-    size: list[int]
+    def __init__(self) -> None:
+        self.of_notes: dict[bytes, Layout] = {}
+        self.same: dict[Layout, Layout] = {}
+        self.size = 0
 
 
 class KnownLayouts:
@@ -65,7 +65,7 @@ class KnownLayouts:
     """
 
     def __init__(self) -> None:
-        self._kept = _Kept({}, {}, [0])
+        self._kept = _Kept()
 
     def of(self, scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
         """Returns the index of the layout of each row, int64[n], and the layouts, which all differ.
@@ -93,7 +93,7 @@ class KnownLayouts:
         heads = np.stack([scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, *counts], axis=1)
         lengths, names = np.ascontiguousarray(pairs[:, 1]), memoryview(data or b"")
         starts = np.frombuffer(offsets, np.int32)[bounds].tolist()
-        found, kept = [], self._kept
+        found, kept = [], self._kept  # another thread may begin anew meanwhile
         for index, (begin, end) in enumerate(pairwise(bounds.tolist())):
             notes = heads[index], lengths[begin:end], is_unsent[begin:end], names[starts[index] : starts[index + 1]]
             key = b"".join([part.tobytes() for part in notes])
@@ -101,10 +101,10 @@ class KnownLayouts:
             if layout is None:
                 layout = _layout(heads[index].tolist(), texts[begin:end].to_pylist(), is_unsent[begin:end])
                 layout = kept.of_notes[key] = kept.same.setdefault(layout, layout)
-                kept.size[0] += len(key)
+                kept.size += len(key)
             found.append(layout)
-        if kept.size[0] > MOST_BYTES:
-            self._kept = _Kept({}, {}, [0])
+        if kept.size > MOST_BYTES:
+            self._kept = _Kept()
         return found
 
 

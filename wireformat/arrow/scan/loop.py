@@ -1,6 +1,6 @@
 """The walk that all scans share: message by message, record by record, until the scratch is full.
 
-A kernel adds three functions, or four, all compiled into its own walk:
+A kernel adds three functions, and may add a fourth one, all compiled into its own walk:
 
     open_record(buffer, start, stop, at, record) -> (body, end, lsn, has_lsn)
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken.
@@ -12,8 +12,9 @@ A kernel adds three functions, or four, all compiled into its own walk:
         FULL if there are too few cells, RARE if the walk over rare records reads it (plus EXTRA_ROW for each row that
         it may need besides the first one), STEPPED_OVER for a row change of a table that the filters are known to drop
     is_unwanted(arrays, at, stop) -> whether
-        the record at [at, stop) of the message cursor[NEXT_MESSAGE] is a row change of such a table: a kernel with this
-        function steps over it before a row is begun, in about half the time
+        the record at [at, stop), which has at least one byte, of the message cursor[NEXT_MESSAGE] is a row change of
+        such a table. It notes nothing, so that the walk steps over the record before it begins a row; where the framing
+        after the record is broken, `read_record` reads it, and must come to the same
 """
 
 from __future__ import annotations

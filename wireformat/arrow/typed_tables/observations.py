@@ -105,6 +105,7 @@ class Observations:
         """Takes the rows of tables that have one version after them, as almost all have. Returns the other tables.
 
         A segment of such a table begins where a fact is first told: the rows of all of them are counted in one pass.
+        Each row must be of one of the tables.
         """
         if rows.known_layouts is None:
             return tables

@@ -237,10 +237,10 @@ class TypedPart:
 
     def _version_indices(self, rows: ChangeRows) -> Array:
         """Returns int64[n]: the index of each row's version. The versions learn from the rows."""
-        if self._versions.settles(rows):
+        if self._versions.settle_all(rows):
             return np.zeros(len(rows.kinds), np.int64)
         found = self._versions.take(rows, np.arange(len(rows.kinds)))
-        self._versions.settles(rows)
+        self._versions.settle_all(rows)  # for those that come next
         return found
 
     @property

@@ -25,12 +25,12 @@ _MOST_FOUND = 10_000
 """For how many kinds of rows a table remembers the version. More are found anew, which takes longer."""
 
 _ROWS_AT_ONCE = 1 << 10
-"""So many rows are compared at once to find where their layout changes: it may soon be of no interest."""
+"""So many rows are compared at once to find where their layout changes: it is soon of no interest, for most tables."""
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What one record tells about the columns of its table.
+    """What one record tells about the columns of its table. Records that tell the same share them: they never change.
 
     types        column to type, or to None if the record names none
     is_complete  whether these are all columns, in their order
@@ -159,6 +159,8 @@ class TableVersions:
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)
+        changes: list[int] = []  # where the layout changes, as far as that is known
+        known_until = 0
         at, lessons = 0, self._lessons
         while at < len(indices):
             index, layout = int(indices[at]), int(layouts[at])
@@ -183,8 +185,11 @@ class TableVersions:
             next_stop = bisect_right(stops, at)
             then = stops[next_stop] if next_stop < len(stops) else len(indices)
             if not all(version_of.get((self.current, one)) == self.current for one in seen):
-                others = np.flatnonzero(layouts[at + 1 : min(then, at + _ROWS_AT_ONCE)] != layout)
-                then = at + 1 + int(others[0]) if len(others) else min(then, at + _ROWS_AT_ONCE)
+                if at >= known_until:
+                    known_until = min(at + _ROWS_AT_ONCE, len(indices))
+                    differ = layouts[at + 1 : known_until] != layouts[at : known_until - 1]
+                    changes = [*(at + 1 + np.flatnonzero(differ)).tolist(), known_until]
+                then = min(then, changes[bisect_right(changes, at)])
             versions[at:then] = self.current
             at = then
         return versions
@@ -224,8 +229,8 @@ class TableVersions:
         own = self.versions[0]
         return list(own.types.items()) == list(version.types.items()) and own.typmods == version.typmods
 
-    def settles(self, rows: ChangeRows) -> bool:
-        """Whether all rows are row changes of the only version and teach it nothing; remembers their layouts."""
+    def settle_all(self, rows: ChangeRows) -> bool:
+        """Settles the layouts of rows; returns whether all are: the rows are then of the only version."""
         layouts = rows.known_layouts
         if layouts is None:
             return False

@@ -182,7 +182,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     head_end = at
     first = find_table(arrays, head, head_end, row)
     if first > 0:
-        if dictionary[first + COLUMNS, 1] == UNWANTED:
+        if dictionary[first + COLUMNS, 1] == UNWANTED:  # as `is_unwanted` says, if the framing were good
             return STEPPED_OVER
     else:
         for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
@@ -316,7 +316,7 @@ def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
         end += 2 + read_16(buffer, end)
     if end > stop:
         return False
-    first = find_relation(buffer, head, end, arrays.text, arrays.dictionary, arrays.cursor)
+    first = find_relation(buffer, head, end, arrays.text, arrays.dictionary, arrays.cursor)  # more than 8 bytes precede
     return first > 0 and arrays.dictionary[first + COLUMNS, 1] == UNWANTED
 
 
