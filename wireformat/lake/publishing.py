@@ -1,4 +1,4 @@
-"""Tables of a lake side by side: to publish one is mostly to wait for the disk, or for an object store."""
+"""Tables of a lake that are worked on, or published, at the same time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 Table = TypeVar("Table")
 
 PUBLISHED_AT_ONCE = 8
-"""So many tables are published at the same time, however many processors there are."""
+"""So many tables, however many processors there are: a durable disk or an object store is waited for."""
 
 
 def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:
