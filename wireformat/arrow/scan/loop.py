@@ -13,8 +13,9 @@ A kernel adds three functions, and may add a fourth one, all compiled into its o
         it may need besides the first one), STEPPED_OVER for a row change of a table that the filters are known to drop
     is_unwanted(arrays, at, stop) -> whether
         the record at [at, stop), which has at least one byte, of the message cursor[NEXT_MESSAGE] is a row change of
-        such a table. It notes nothing, so that the walk steps over the record before it begins a row; where the framing
-        after the record is broken, `read_record` reads it, and must come to the same
+        such a table. It notes no row, so that the walk steps over the record before it begins one; where the framing
+        after the record is broken, `read_record` reads it, and must come to the same. It is called before each
+        `read_record`, to which it may leave in cursor[TABLE_FOUND] which table it has found
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ def make_scan(
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             _fetch_records(buffer, end)
             cursor[NEXT_MESSAGE] = message
-            if len(patterns) > 0 and body < end and is_unwanted(arrays, body, end):
+            if body < end and is_unwanted(arrays, body, end):
                 next_at, outcome = close_record(buffer, stop, end, has_lsn)
                 if outcome != LOST:
                     _count_stepped(cursor, indexes[message], record)

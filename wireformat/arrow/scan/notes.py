@@ -98,10 +98,11 @@ RARE_ROWS, STEPPED_ROWS, FIRST_STEPPED, FIRST_STEPPED_RECORD = range(5, 9)
 NONE_STEPPED = -1
 
 # Of learned relations: the entries of the first and the next one; how much of their text is used, and where it ends;
-# whether there was no room for one: if it WANTS_ROOM, the scan stops to get it; the first one of the newest table. Then
-# the slots in which tables are looked up, of a scan that learns; see relations/recognise.py.
-FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL, NEWEST = range(9, 15)
-CURSOR_FIELDS = 15
+# whether there was no room for one: if it WANTS_ROOM, the scan stops to get it; the first one of the newest table; the
+# first one of the table of the record that is being read, or 0 (see loop.py). Then the slots in which tables are looked
+# up, of a scan that learns; see relations/recognise.py.
+FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL, NEWEST, TABLE_FOUND = range(9, 16)
+CURSOR_FIELDS = 16
 WANTS_ROOM, NO_ROOM = 1, 2
 SLOTS = 1 << 14
 

@@ -56,6 +56,7 @@ from ..notes import (
     RARE,
     RAW,
     STEPPED_OVER,
+    TABLE_FOUND,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -73,7 +74,7 @@ from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transc
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
 from ..row_notes import note_detail, note_lsn, note_number
-from .names import find_table
+from .names import note_table
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
 ANOTHER_RECORD, END_OF_MESSAGE = ord(gauss_batch.MORE), ord(gauss_batch.END)
@@ -169,7 +170,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
 @hot
 def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
-    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
+    buffer, rows, dictionary, cursor = arrays.buffer, arrays.rows, arrays.dictionary, arrays.cursor
     head = at
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         length = read_16(buffer, at) if stop - at >= 2 else stop
@@ -180,10 +181,11 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         rows[field + 1, row] = length
         at += length
     head_end = at
-    first = find_table(arrays, head, head_end, row)
+    first = cursor[TABLE_FOUND]
     if first > 0:
         if dictionary[first + COLUMNS, 1] == UNWANTED:  # as `is_unwanted` says, if the framing were good
             return STEPPED_OVER
+        note_table(arrays, row, first)
     else:
         for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
             if not is_ascii(buffer, rows[field, row], rows[field + 1, row]):
@@ -305,7 +307,8 @@ def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int
 @hot
 def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
     """Whether the record is a row change of a table that the filters are known to drop; see loop.py."""
-    buffer = arrays.buffer
+    buffer, cursor = arrays.buffer, arrays.cursor
+    cursor[TABLE_FOUND] = 0
     kind = KIND_OF_BYTE[buffer[at]]
     if kind != INSERT and kind != UPDATE and kind != DELETE:
         return False
@@ -316,7 +319,8 @@ def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
         end += 2 + read_16(buffer, end)
     if end > stop:
         return False
-    first = find_relation(buffer, head, end, arrays.text, arrays.dictionary, arrays.cursor)  # more than 8 bytes precede
+    first = find_relation(buffer, head, end, arrays.text, arrays.dictionary, cursor)  # more than 8 bytes precede
+    cursor[TABLE_FOUND] = first
     return first > 0 and arrays.dictionary[first + COLUMNS, 1] == UNWANTED
 
 

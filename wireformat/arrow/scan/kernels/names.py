@@ -81,11 +81,17 @@ def names_end(buffer: Array, at: Int, stop: Int, close: Int) -> Int:
 @hot
 def find_table(arrays: ScanArrays, at: Int, end: Int, row: Int) -> Int:
     """The first relation of the table that buffer[at:end] names, whose names are noted; 0 if it is not known."""
-    rows, dictionary = arrays.rows, arrays.dictionary
-    first = find_relation(arrays.buffer, at, end, arrays.text, dictionary, arrays.cursor)
+    first = find_relation(arrays.buffer, at, end, arrays.text, arrays.dictionary, arrays.cursor)
     if first > 0:
-        rows[RELATION, row] = first
-        for part in range(2):
-            rows[TABLE_SCHEMA + part, row] = dictionary[first + SCHEMA, part]
-            rows[TABLE_NAME + part, row] = dictionary[first + TABLE, part]
+        note_table(arrays, row, first)
     return first
+
+
+@hot
+def note_table(arrays: ScanArrays, row: Int, relation: Int) -> None:
+    """Notes a relation and the names of its table in a row."""
+    rows, dictionary = arrays.rows, arrays.dictionary
+    rows[RELATION, row] = relation
+    for part in range(2):
+        rows[TABLE_SCHEMA + part, row] = dictionary[relation + SCHEMA, part]
+        rows[TABLE_NAME + part, row] = dictionary[relation + TABLE, part]
