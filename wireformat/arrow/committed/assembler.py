@@ -27,10 +27,11 @@ from ..arrays import Array
 from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import ControlRow, InputRows, Item, OutsideMessage, RowsBetween, check_columns
+from .batch import ControlRow, InputRows, Item, OutsideMessage, RowsBetween
 from .cells import NumberColumn
 from .chunk_end import ChunkEnd, end_of_chunk
 from .facts import counted_transactions, plain_transactions_facts
+from .needed_columns import check_columns
 from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, CommittedOutput
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
