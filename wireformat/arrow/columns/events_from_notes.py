@@ -128,7 +128,7 @@ _OF_NAMES: dict[type[Event], Callable[[str, str, dict[str, Any]], dict[str, Any]
 
 _TRUNCATE = KINDS.index(Truncate.kind)
 
-FEW_TEXTS = 32
+FEW_AS_STRINGS = 32
 """Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""
 
 FEW_ROWS = 16
@@ -362,7 +362,7 @@ def _values(scanned: ScannedRows, map_index: int) -> list[Any]:
 
 def _texts(pairs: Array, count: int, scanned: ScannedRows) -> list[Any]:
     """Returns texts as Python strings, None for NULL. Many texts are converted by way of Arrow."""
-    if count <= FEW_TEXTS:
+    if count <= FEW_AS_STRINGS:
         return [_text(scanned, start, length) for start, length in pairs[:count].tolist()]
     texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
     return texts
