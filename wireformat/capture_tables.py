@@ -186,7 +186,7 @@ class CaptureTables(CaptureReading):
         counted   options of whose `tables` the list is needed; what it says of others may be incomplete
         """
         self._begin_reading()
-        self._found = found = TablesFound(self._known_versions)
+        self._found = found = TablesFound(self._known_versions, format=self._name)
         tables = NotedTables(found)
         noted = self._naming_open(self._noted(self._make_decoder(self._options, counted)))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
@@ -202,7 +202,7 @@ class CaptureTables(CaptureReading):
         """
         if self._list_of(options) is None and find_row(self._name).has_relation_ids:
             self._begin_reading()
-            found = TablesFound(self._known_versions)
+            found = TablesFound(self._known_versions, format=self._name)
             relations = replace(self._options.filtered(kinds=["RELATION"]), tables=options.tables)
             decoder = self._make_decoder(relations, None)
             decoder.is_read = True  # whether anything could be read is judged where all rows are read
@@ -215,7 +215,7 @@ class CaptureTables(CaptureReading):
 
     def _listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
-        found = TablesFound(self._known_versions)
+        found = TablesFound(self._known_versions, format=self._name)
         tables = NotedTables(found)
         if self._list_of(options) is None:
             self._found, self._finding = found, tables
@@ -260,7 +260,7 @@ class CaptureTables(CaptureReading):
         """Reads the capture; returns a list that is complete for a table, and holds its rows."""
         self._begin_reading()
         self._held = None
-        self._found = found = TablesFound(self._known_versions)
+        self._found = found = TablesFound(self._known_versions, format=self._name)
         tables = NotedTables(found, wanted)
         identities = self._identities(wanted)
         all_rows: Iterator[Any] = iter(())

@@ -290,7 +290,7 @@ class LightPass:
         from wireformat.arrow.typed_tables.observations import first_versions
 
         observed = (((stream, chunk), one) for stream in streams for chunk, one in self._observed_in_chunks(stream, ()))
-        return first_versions(observed, known or {})
+        return first_versions(observed, self._format, known or {})
 
     def _observed(self, stream: str, order: Sequence[str]) -> Iterator[Observation]:
         """Yields what is known of the tables of a stream, in the order of its messages."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -86,3 +88,67 @@ def test_values_that_do_not_fit_are_told(caplog: pytest.LogCaptureFixture) -> No
     good = wf.Capture(messages, "pgoutput", mode="PERMISSIVE")
     assert good.latest("public.t", keys=["id"], schema={"id": "integer", "day": "text"}).num_rows == 2
     assert not caplog.records
+
+
+TABLE = {"table_schema": "public", "table_name": "t"}
+OMITTING = ("gaussdb-binary", "gaussdb-json", "mppdb-json")
+"""The formats whose UPDATEs leave out values that were not sent."""
+
+
+def image(**values: tuple[str | None, str]) -> wf.TupleData:
+    """A row image: the value and the type of each column."""
+    texts, types = zip(*values.values(), strict=True)
+    return wf.TupleData(tuple(values), texts, types)
+
+
+def messages_of(format: str, *changes: wf.Event) -> list[bytes]:
+    """The messages of one transaction."""
+    if format == "gaussdb-binary":
+        begin, end = wf.Begin(lsn=8, csn=1, first_lsn=8), wf.Commit(lsn=900, xid=5)
+        changes = tuple(replace(change, lsn=16 + 8 * number) for number, change in enumerate(changes))
+    elif format in ("gaussdb-json", "gaussdb-text"):
+        begin, end = wf.Begin(csn=1, first_lsn=8), wf.Commit(xid=5)
+    else:
+        begin, end = wf.Begin(xid=5), wf.Commit(xid=5)
+    return list(wf.encode([begin, *changes, end], format))
+
+
+INT, BIGINT, LARGE = ("1", "integer"), ("2", "bigint"), ("large", "text")
+
+
+@pytest.mark.parametrize("format", OMITTING)
+@pytest.mark.parametrize(
+    "second", [{"n": INT, "c": (None, "integer")}, {"n": BIGINT}, {"n": INT, "c": INT, "d": LARGE}]
+)
+def test_values_that_an_update_omits_are_kept_when_it_shows_another_column_or_type(
+    format: str, second: dict[str, tuple[str | None, str]]
+) -> None:
+    inserted = wf.Insert(**TABLE, new=image(id=INT, n=INT, big=LARGE))
+    updated = wf.Update(**TABLE, new=image(id=INT, **second))
+    capture = wf.Capture(messages_of(format, inserted, updated, updated), format)
+    rows = capture.latest("public.t", keys=["id"]).to_pylist()
+    assert [row["big"] for row in rows] == ["large"]
+    assert [row["_unchanged"] for row in capture.typed("public.t").read_all().to_pylist()][1:] == [["big"]] * 2
+    gone = wf.Insert(**TABLE, new=image(id=("2", "integer"), **second))
+    capture = wf.Capture(messages_of(format, inserted, updated, gone, updated), format)
+    unchanged = [row["_unchanged"] for row in capture.typed("public.t").read_all().to_pylist()]
+    assert unchanged[2:] == [None, None]  # an INSERT shows that the column was dropped
+
+
+@pytest.mark.parametrize("format", [*OMITTING, "gaussdb-text", "test-decoding", "opengauss-test-decoding"])
+@pytest.mark.parametrize("change", ["DELETE", "UPDATE"])
+@pytest.mark.parametrize("value", [None, "5"])
+def test_a_column_that_came_and_went_does_not_hide_a_row_that_is_found_as_a_whole(
+    format: str, change: str, value: str | None
+) -> None:
+    before, after = image(a=("2", "text"), b=("y", "text")), image(a=("4", "text"), b=("y", "text"))
+    inserts = [
+        image(a=("1", "text"), b=("x", "text")),
+        image(a=("2", "text"), b=("y", "text"), c=(value, "text")),
+        image(a=("3", "text"), b=("z", "text")),
+    ]
+    last = wf.Delete(**TABLE, old=before) if change == "DELETE" else wf.Update(**TABLE, old=before, new=after)
+    messages = messages_of(format, *(wf.Insert(**TABLE, new=row) for row in inserts), last)
+    rows = wf.Capture(messages, format).latest("public.t", keys=[]).to_pylist()
+    assert [row["a"] for row in rows] == ["1", "3", *(["4"] if change == "UPDATE" else [])]
+    assert {row["c"] for row in rows} == {None}

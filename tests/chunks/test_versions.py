@@ -73,7 +73,7 @@ def stream_of(format: str, versions: Sequence[int], updates: Collection[int] = (
 def rows_of_chunks(messages: Sequence[bytes], format: str, cuts: Sequence[int]) -> Iterator[dict[str, Any]]:
     reading = ChunkedReading(divided(messages, cuts), format)
     observed = ((chunk, one) for chunk, summary in enumerate(reading.summaries) for one in summary.observed)
-    versions = first_versions(observed).get(("s", "t"), {})
+    versions = first_versions(observed, format).get(("s", "t"), {})
     listed = wf.Capture(messages, format).tables()
     for chunk, capture in zip(reversed(range(len(reading.chunks))), reading.captures(), strict=True):
         part = TypedPart(

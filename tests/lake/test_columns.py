@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,47 @@ def test_a_long_text_is_no_name_of_a_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "parquet").exists()
     wf.Capture(messages, "gaussdb-binary").write(tmp_path / "delta", format="delta", partition_by="v")
     assert read(tmp_path / "delta", ("a", "t"))["v"].to_pylist() == ["x" * 300]
+
+
+@pytest.mark.parametrize(("value", "sql_type"), [("x" * 300, "text"), ("1e+300", "double precision")])
+def test_a_value_that_is_no_name_of_a_folder_is_not_merged(value: str, sql_type: str, tmp_path: Path) -> None:
+    """deltalake makes folders of its own in a MERGE, so that such a row could be written once, and not changed."""
+    messages = inserts_of_types(("1", sql_type), (value, sql_type))
+    for end in (2, 1, 2):
+        capture = capture_of(messages[:end])
+        there = files_of(tmp_path)
+        if end == 1:
+            capture.write(tmp_path, format="delta", state="latest", keys=["id"], partition_by="v")
+            continue
+        with pytest.raises(wf.BadRows, match=r"at most 255 characters, .* or write state='changes'") as error:
+            capture.write(tmp_path, format="delta", state="latest", keys=["id"], partition_by="v")
+        assert value[:3] not in str(error.value)
+        assert files_of(tmp_path) == there
+
+
+def test_a_column_by_whose_name_deltalake_cannot_merge(tmp_path: Path) -> None:
+    row = wf.TupleData(("id", "a\tb"), ("1", "x"), ("integer", "text"))
+    insert = wf.Insert(lsn=108, table_schema="a", table_name="t", new=row)
+    messages = messages_of([[wf.Begin(lsn=100, csn=1, first_lsn=100), insert, wf.Commit(lsn=116, xid=1)]])
+    with pytest.raises(wf.OptionError, match=r"partition_by: table a\.t: .* not printed"):
+        capture_of(messages).write(tmp_path, format="delta", state="latest", keys=["id"], partition_by="a\tb")
+    capture_of(messages).write(tmp_path, format="delta", partition_by="a\tb")
+    assert len(read(tmp_path, ("a", "t"))) == 1
+
+
+def test_a_table_with_partitions_and_without_rows(tmp_path: Path) -> None:
+    row = wf.TupleData(("id", "v"), ("1", "x"), ("integer", "text"))
+    table = {"table_schema": "a", "table_name": "t"}
+    changes = [wf.Insert(lsn=108, new=row, **table), wf.Delete(lsn=112, old=row, **table)]
+    messages = messages_of([[wf.Begin(lsn=100, csn=1, first_lsn=100), *changes, wf.Commit(lsn=116, xid=1)]])
+    given: dict[str, Any] = {"format": "delta", "state": "latest", "keys": ["id"], "partition_by": "v"}
+    capture_of(messages).write(tmp_path, **given)
+    found = read(tmp_path, ("a", "t"))
+    assert (len(found), found.schema.field("v").type) == (0, pa.string())
+    again = replace(changes[0], lsn=208)
+    more = messages_of([[wf.Begin(lsn=200, csn=2, first_lsn=200), again, wf.Commit(lsn=216, xid=2)]])
+    capture_of([*messages, *more]).write(tmp_path, **given)
+    assert read(tmp_path, ("a", "t"))["v"].to_pylist() == ["x"]
 
 
 def test_a_long_text_in_an_object_store() -> None:

@@ -214,3 +214,33 @@ def test_a_stopped_write_of_a_column_that_was_added_again(tmp_path: Path, monkey
     table.insert("4", "new", "x")
     with pytest.raises(wf.BadRows, match="dropped and added again"):
         write()
+
+
+@pytest.mark.parametrize("identity", ["full", "default"])
+@pytest.mark.parametrize("columns", [("a", "b", "c"), ("a", "c"), ("a",)])
+@pytest.mark.parametrize("is_sent_again", [False, True])
+def test_a_capture_that_ends_within_the_transaction_that_alters_the_table(
+    tmp_path: Path, identity: str, columns: tuple[str, ...], is_sent_again: bool
+) -> None:
+    """The next write reads the transaction again, or the whole stream; the lake is then that of a single write."""
+    table = FullTable()
+    table.identity = identity
+    table.insert("1", "x")
+    before = table.image(table.rows[0])
+    old = {"old": before, "old_kind": "full"} if identity == "full" else {}
+    table.transaction(wf.Update(**FULL, new=before, **old))
+    table.columns, table.defaults = [*columns], {"c": None}
+    new = {"a": "2", "b": "y", "c": "z"}
+    table.events[-1][-1:-1] = [table.relation, wf.Insert(**FULL, new=table.image(new))]
+    messages = table.messages
+    begin, end = len(table.events[0]), len(messages)
+    for folder, cuts in (("whole", [end]), ("parts", [end - 2, end]), ("again", [end - 1, end])):
+        start = 0
+        for cut in cuts:
+            after = wf.lake.position(tmp_path / folder) if start else None
+            capture = wf.Capture(messages[start:cut], "pgoutput", after=after)
+            capture.write(tmp_path / folder, format="delta", state="latest")
+            start = 0 if is_sent_again else begin
+    whole, parts, again = (table.shown(read(tmp_path / name, ("public", "t"))) for name in ("whole", "parts", "again"))
+    assert len(whole) == 2
+    assert parts == again == whole

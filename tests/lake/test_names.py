@@ -144,6 +144,16 @@ def test_a_column_with_a_name_that_is_only_sometimes_ours(
     assert sorted(map(str, found[column].to_pylist())) == ["10", "11", "12", "13"]
 
 
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_a_column_whose_name_is_that_of_errors_in_other_case(format: str, tmp_path: Path) -> None:
+    """A later write may be PERMISSIVE, with errors in a column of that name."""
+    messages = history(["t"], ("id", "_Error"))
+    wf.Capture(messages, "gaussdb-binary").write(tmp_path / "one", format=format)
+    wf.Capture(messages, "gaussdb-binary", mode="PERMISSIVE").write(tmp_path / "other", format=format)
+    for name in ("one", "other"):
+        assert read(tmp_path / name, ("t", "t"))["_Error_2"].to_pylist() == [1]
+
+
 def test_a_folder_that_deltalake_would_take_for_another_one(tmp_path: Path) -> None:
     capture = wf.Capture(history(["t"]), "gaussdb-binary")
     with pytest.raises(wf.OptionError, match=r"percent sign and two hex digits .* choose another folder"):

@@ -133,7 +133,7 @@ def survey(
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
     observed = [(number, one) for number, summary in enumerate(summaries) for one in summary.observed]
     versions: list[dict[TableName, int]] = [{} for _ in chunks]
-    for table, of_chunks in first_versions(observed).items():
+    for table, of_chunks in first_versions(observed, name).items():
         for number, version in of_chunks.items():
             versions[number][table] = version
     return Survey(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -29,10 +30,13 @@ def partition_column(given: str | Mapping[str, str] | None, table: tuple[str, st
     return next((column for name, column in given.items() if one_table(name) == table), None)
 
 
-def check_partition_column(table: tuple[str, str], column: str, columns: pa.StructType, state: str) -> None:
+def check_partition_column(
+    table: tuple[str, str], column: str, columns: pa.StructType, *, is_merged: bool, state: str
+) -> None:
     """Raises OptionError if a table cannot have partitions by a column.
 
-    columns   the columns of the table
+    columns     the columns of the table
+    is_merged   see Partitions
     """
     where = f"option partition_by: table {written(table)}"
     names = [field.name for field in columns]
@@ -45,6 +49,11 @@ def check_partition_column(table: tuple[str, str], column: str, columns: pa.Stru
         raise OptionError(
             f"{where} has no column {shown(column)}; give a mapping of table to column, or {COMMIT_DATE!r}"
         )
+    elif is_merged and not column.isprintable():
+        raise OptionError(
+            f"{where}: deltalake cannot merge into partitions by a column whose name has characters that are not "
+            "printed; name another one, or write state='changes'"
+        )
     elif pa.types.is_nested(columns.field(names.index(column)).type):
         raise OptionError(f"{where}: column {column!r} has arrays, which no partition can have; name another one")
 
@@ -56,16 +65,25 @@ class Partitions:
     column     the column, or COMMIT_DATE; None if the table has no partitions
     name       the name under which the column is stored
     is_delta   whether the table is a Delta table, whose log also has the values
+    is_merged  whether deltalake merges into the table, and then makes folders of its own
     is_local   whether the names of folders are limited, as on this machine; object stores have no folders
     """
 
     def __init__(
-        self, table: tuple[str, str], column: str | None, name: str | None, *, is_delta: bool, is_local: bool
+        self,
+        table: tuple[str, str],
+        column: str | None,
+        name: str | None,
+        *,
+        is_delta: bool,
+        is_merged: bool,
+        is_local: bool,
     ) -> None:
         self._table = table
         self._column = column
         self._name = name
         self._is_delta = is_delta
+        self._is_merged = is_merged
         self._is_local = is_local
 
     @property
@@ -78,8 +96,14 @@ class Partitions:
         if self._name not in rows.schema.names:
             return
         values = rows[self._name]
-        if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
-            return
+        if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+            self._check_texts(values)
+        if self._is_merged:
+            for value in pc.cast(values, pa.string()).unique().drop_null().to_pylist():
+                # deltalake writes numbers without an exponent
+                self.folder(f"{Decimal(value):f}" if pa.types.is_floating(values.type) else value)
+
+    def _check_texts(self, values: pa.Array) -> None:
         try:
             texts = pc.cast(values, pa.string())
         except pa.ArrowInvalid:
@@ -124,20 +148,21 @@ class Partitions:
     def folder(self, value: str | None) -> str:
         """Returns the folder of a partition below that of its table, with a slash before it; "" if it has none.
 
-        Raises BadRows if its name is too long. A Delta table then needs no folder, since its log has the value;
-        otherwise it gets one for Polars, which looks only at the name of the folder.
+        Raises BadRows if its name is too long. A Delta table into which nothing is merged then needs no folder, since
+        its log has the value; otherwise it gets one for Polars, which looks only at the name of the folder.
         """
         if self._name is None:
             return ""
         folder = f"{quote(self._name, safe='')}={_NULL if value is None else quote(value, safe='')}"
         if len(folder) <= _MOST_FOLDER_CHARACTERS or not self._is_local:
             return f"/{folder}"
-        if self._is_delta:
+        if self._is_delta and not self._is_merged:
             return ""
+        instead = "state='changes'" if self._is_merged else "format='delta'"
         raise self._bad(
             f"values of at most {_MOST_FOLDER_CHARACTERS} characters, percent-encoded and with the column's name,",
             "a longer one",
-            "they are names of folders: pass another column as partition_by, or write format='delta'",
+            f"they are names of folders: pass another column as partition_by, or write {instead}",
         )
 
     def _bad(self, expected: str, got: str, hint: str) -> BadRows:

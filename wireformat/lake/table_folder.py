@@ -55,6 +55,7 @@ class TableFolder:
     def __init__(self, lake: LakeFiles, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
         manifest, store = lake.manifest, lake.store
         is_delta = manifest.format == "delta"
+        is_merged = is_delta and manifest.state == "latest"
         self._lake = lake
         self.name = name
         self.table = manifest.copy_of(name)
@@ -62,12 +63,16 @@ class TableFolder:
         about = [field.name for field in typed if field.name not in columns]
         partition = partition_column(manifest.partition_by, name)
         if partition is not None:
-            check_partition_column(name, partition, typed.field("_old").type, manifest.state)
-        others = [*about, COMMIT_DATE] if partition == COMMIT_DATE else about
+            columns_type = typed.field("_old").type
+            check_partition_column(name, partition, columns_type, is_merged=is_merged, state=manifest.state)
+        others = [*about, *([] if "_error" in columns else ["_error"])]  # a later write may be PERMISSIVE
+        others += [COMMIT_DATE] if partition == COMMIT_DATE else []
         self.table.columns = stored_names(columns, self.table.columns, others)
         self.table.types |= types
         stored = None if partition is None else self.table.columns.get(partition, partition)
-        self._partitions = Partitions(name, partition, stored, is_delta=is_delta, is_local=store.is_local)
+        self._partitions = Partitions(
+            name, partition, stored, is_delta=is_delta, is_merged=is_merged, is_local=store.is_local
+        )
         self.delta = DeltaFolder(store, self.table.folder, name, self._partitions.names) if is_delta else None
         if self.delta is not None and self.delta.table is None and self.table.is_made:
             raise LakeError(
@@ -152,10 +157,15 @@ class TableFolder:
         assert self._schema is not None, "rows have been written"
         return pa.schema([pa.field(field.name, field.type) for field in self._schema])
 
+    @property
+    def has_schema(self) -> bool:
+        """Whether rows have been written, maybe none."""
+        return self._schema is not None
+
     def publish(self) -> None:
         """Gives the files of a Parquet lake their names, and adds the table and its files to the manifest."""
         self._lake.manifest.tables[self.name] = self.table
-        self.table.is_made |= self.delta is not None and (self.delta.table is not None or bool(self.written))
+        self.table.is_made |= self.delta is not None and (self.delta.table is not None or self._schema is not None)
         if self.delta is None:
             self._may_be_published = True
             publish_files(self._lake.store, self.table, self.written)

@@ -227,15 +227,23 @@ class TableWriter:
 
     def close(self, metadata: Mapping[str, str]) -> None:
         """Ends the files."""
+        self._set_current()
         self._target.close(metadata)
+
+    def _set_current(self) -> None:
+        """Corrects the version of the last row: that of the list may be of a transaction that is open."""
+        columns = self._definitions[-1].columns if self._definitions else None
+        for index, version in enumerate(self._target.table.versions):
+            if columns is not None and {*self._stored_names(version.columns)} == {*columns}:
+                self._target.table.current = index
 
     def publish(self, position: CapturePosition) -> None:
         """Adds what was written to the lake, whose manifest does not name it yet."""
         delta = self._target.delta
-        if delta is not None and (self._rows or self._target.written or self.name in self._context.spill.tables):
+        if delta is not None and (self._target.has_schema or self.name in self._context.spill.tables):
             if self._cut is not None and delta.table is not None:
                 self._merge(delta, position)
-            elif self._target.written:
+            elif self._target.has_schema:
                 delta.evolve(self._target.schema)
                 self._target.may_be_logged = True
                 delta.append(self._target.schema, self._target.written, commit_properties(position, self._relation_id))

@@ -33,7 +33,10 @@ _WATCHED = (
     "STREAM_ABORT",
     "STREAM_COMMIT",
 )
-_HINT = "begin the input at or before the first message of that transaction"
+_HINT = (
+    "begin the input at or before the first message of that transaction; if that message begins within an earlier one, "
+    "at the message in which the earlier one begins"
+)
 
 
 class Resumption:

@@ -23,6 +23,9 @@ ROWS: list[dict[str, Any]] = [
     change("UPDATE", WIDE),
     change("UPDATE", {"id": "1"}, unchanged=["note"]),
     change("UPDATE", WIDE, {"id": "2"}),
+    change("UPDATE", {"id": "1", "price": "2"}),
+    change("INSERT", {"id": "1", "price": "2"}),
+    change("INSERT", {**WIDE, "price": "2"}),
     change("DELETE", old={"id": "1"}),
     change("DELETE", old=WIDE),
     change("TRUNCATE"),
@@ -34,8 +37,12 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-@given(st.lists(st.sampled_from(range(len(ROWS))), min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=4))
-def test_chunks_list_what_the_whole_stream_lists(chosen: list[int], cuts: list[int]) -> None:
+@given(
+    st.lists(st.sampled_from(range(len(ROWS))), min_size=1, max_size=40),
+    st.lists(st.integers(0, 40), max_size=4),
+    st.sampled_from([None, "gaussdb-binary"]),
+)
+def test_chunks_list_what_the_whole_stream_lists(chosen: list[int], cuts: list[int], format: str | None) -> None:
     table = changes(*(ROWS[number] for number in chosen))
     ends = sorted({0, len(table), *(cut for cut in cuts if cut < len(table))})
     observed = []
@@ -44,8 +51,8 @@ def test_chunks_list_what_the_whole_stream_lists(chosen: list[int], cuts: list[i
         for batch in table.slice(start, stop - start).combine_chunks().to_batches(max_chunksize=7):
             found.take_batch(batch)
         observed += sorted(found.found(), key=lambda one: (*one.first.values(),))
-    listed = wf.arrow.tables(table)
-    of_chunks = tables_of_observations(observed, None, POSITION)
+    listed = wf.arrow.tables(table, format=format)
+    of_chunks = tables_of_observations(observed, format, POSITION)
     assert of_chunks.to_pylist() == listed.to_pylist()
     assert of_chunks.schema.metadata == listed.schema.metadata  # which has the identities that were switched
-    assert wf.arrow.tables(table.to_batches(max_chunksize=7)) == listed
+    assert wf.arrow.tables(table.to_batches(max_chunksize=7), format=format) == listed

@@ -13,7 +13,7 @@ from ...options.checks import texts
 from ...options.keywords import checks_keywords
 from ..arrays import Array
 from ..codes import combined_codes, grouped
-from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
+from ..row_changes import RELATION_ID_COLUMN, TABLE_INSERT, TABLE_UPDATE, RowChanges, record_batches
 from ..take import MOST_BYTES, MOST_ROWS, take_rows
 from .current_rows import Changes, compacted, joined
 from .typed_changes import TypedChanges, is_sorted
@@ -74,8 +74,8 @@ class LatestRows:
     transaction of a stream always wait, because a batch may end within it. The rows of earlier tables of the same name
     are kept too, because a table can get its old name back.
 
-    dropped   columns that the table has no longer: without a key, they are NULL in all rows, since changes do not send
-              them and find their row without them
+    dropped   columns that the table does not have: without a key, they are NULL in all rows, since changes do not send
+              them and find their row without them. One of which no value was sent is yet to come, and stays unknown
     """
 
     dropped: Collection[str] = ()
@@ -164,8 +164,11 @@ class LatestRows:
         self._small, self._small_rows = [], 0
 
     def _compacted(self, made: Changes, changes: TypedChanges) -> Changes:
-        if self.dropped and not changes.has_key:
-            made = made.without_values(self.dropped, changes.keys)
+        if not changes.has_key:
+            has_values = (made.kinds == TABLE_INSERT) | (made.kinds == TABLE_UPDATE)
+            unsent = {name for name, flags in made.unsent.items() if flags[has_values].all()}
+            gone = [name for name in self.dropped if name not in unsent]
+            made = made.without_values(gone, changes.keys) if gone else made
         return compacted(made, changes.keys, counts_rows=not changes.has_key)
 
     def _compact(self, changes: TypedChanges) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
@@ -19,7 +18,7 @@ from ..jit.compiler import compiled
 from ..row_changes import TABLE_RELATION
 from .rows import ChangeRows
 from .tables import NOTHING_KNOWN, list_of, tables_of_batch, version_columns
-from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
+from .versions import ColumnFacts, TableVersions, copies_of, image_facts, relation_facts
 
 Part = TypeVar("Part")
 
@@ -301,10 +300,10 @@ def tables_of_observations(
     position   the type of the positions
     known      the versions that tables had before, which the list has too, first
     """
-    versions = deepcopy({**known})
+    versions = copies_of(known, format)
     totals: dict[tuple[TableName, int], dict[str, Any]] = {}
     for one in observed:
-        of_table = versions.setdefault(one.table, TableVersions())
+        of_table = versions.setdefault(one.table, TableVersions(format=format))
         of_table.current = number = of_table.find(ColumnFacts.from_json(one.facts))
         for before in range(len(known[one.table].versions) if one.table in known else 0):
             totals.setdefault((one.table, before), {"first": None, "last": None, "changes": 0})
@@ -327,19 +326,21 @@ def tables_of_observations(
 
 
 def first_versions(
-    observed: Iterable[tuple[Part, Observation]], known: Mapping[TableName, TableVersions] = NOTHING_KNOWN
+    observed: Iterable[tuple[Part, Observation]],
+    format: str | None,
+    known: Mapping[TableName, TableVersions] = NOTHING_KNOWN,
 ) -> dict[TableName, dict[Part, int]]:
     """Returns the version of a table's first row in each part of a stream: its index in the list of tables.
 
-    observed, known   as in `tables_of_observations`; each observation with the part that has it
+    observed, format, known   as in `tables_of_observations`; each observation with the part that has it
 
     Tables with one version are left out. The version is the one that a single reading of the stream finds: it knows the
     list, but not where in the stream a RELATION is, since only row changes are committed.
     """
     observed = [*observed]
-    versions = deepcopy({**known})
+    versions = copies_of(known, format)
     for _, one in observed:
-        of_table = versions.setdefault(one.table, TableVersions())
+        of_table = versions.setdefault(one.table, TableVersions(format=format))
         of_table.current = of_table.find(ColumnFacts.from_json(one.facts))
     for table, of_table in versions.items():
         of_table.current = known[table].current if table in known else 0

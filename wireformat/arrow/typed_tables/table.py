@@ -245,13 +245,13 @@ class TypedPart:
 
     @property
     def dropped(self) -> list[str]:
-        """The columns that the table had before the last row that was read, and does not have any more."""
+        """The columns that the table had in other versions, and does not have after the last row that was read."""
         versions, current = self._versions.versions, self._versions.current
         if current < 0 or not versions[current].is_complete:
             return []
-        earlier = dict.fromkeys(name for version in versions[:current] for name in version.types)
+        all_names = dict.fromkeys(name for version in versions for name in version.types)
         own = {field.name for field in self.schema.field("_old").type}
-        return [name for name in earlier if name in own and name not in versions[current].types]
+        return [name for name in all_names if name in own and name not in versions[current].types]
 
     def _columns_of(self, versions: Sequence[Version]) -> list[TypedColumn]:
         return given_columns(self._given, versions) if self._columns is None else self._columns

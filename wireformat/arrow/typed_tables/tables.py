@@ -19,7 +19,7 @@ from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import NAME_LIST, with_format
 from .listed import of_table, with_switched_keys
 from .rows import ChangeRows, RowChangeSource, chosen_of_batch, rows_of_tables
-from .versions import ColumnFacts, TableVersions, Version
+from .versions import ColumnFacts, TableVersions, Version, copies_of
 
 POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
@@ -43,7 +43,7 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     TypeError.
     """
     source = RowChangeSource(changes, format=format)
-    found = TablesFound()
+    found = TablesFound(format=source.format)
     position: pa.StructType | None = None
     for batch in source.batches():
         position = position or positions_of(batch).type
@@ -55,11 +55,13 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
 class TablesFound:
     """The tables of a stream, as far as its rows have been taken, in order.
 
-    known   the versions that tables had before, which the list has too, first
+    known    the versions that tables had before, which the list has too, first
+    format   of the rows; None if it is not known
     """
 
-    def __init__(self, known: Mapping[TableName, TableVersions] = NOTHING_KNOWN) -> None:
-        self._versions = deepcopy({**known})
+    def __init__(self, known: Mapping[TableName, TableVersions] = NOTHING_KNOWN, *, format: str | None = None) -> None:
+        self._format = format
+        self._versions = copies_of(known, format)
         self._known = {table: len(versions.versions) for table, versions in known.items()}
         self._totals: dict[tuple[TableName, int], list[Any]] = {}
 
@@ -76,7 +78,7 @@ class TablesFound:
         position_of   returns the position of a row, by its index
         """
         for table, indices in tables:
-            version_indices = self._versions.setdefault(table, TableVersions()).take(rows, indices)
+            version_indices = self._versions.setdefault(table, TableVersions(format=self._format)).take(rows, indices)
             versions = np.flatnonzero(np.bincount(version_indices)).tolist()
             for version in versions:
                 of_version = indices if len(versions) == 1 else indices[version_indices == version]
@@ -94,7 +96,7 @@ class TablesFound:
         versions = self._versions.get(table)
         if versions is None or not versions.versions or not all(one.is_complete for one in versions.versions):
             return None
-        found = TablesFound()
+        found = TablesFound(format=self._format)
         found._versions, found._known = deepcopy({table: versions}), {table: self._known.get(table, 0)}
         keys = [(table, version) for version in range(len(versions.versions))]
         found._totals = {key: [*self._totals[key]] for key in keys if key in self._totals}

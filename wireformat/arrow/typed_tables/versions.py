@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from ...formats.pgoutput.relation_lists import RELATION_LISTS, relation_lists
 from ...formats.registry import find_row
+from ...options.table_names import TableName
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
@@ -126,7 +128,8 @@ class TableVersions:
     """All versions of one table, in the order in which they first occur.
 
     A version can occur again, since transactions from before and after a change of the table can be delivered in
-    another order. It keeps its index.
+    another order. It keeps its index. Where rows leave out values that were not sent, a version that begins with an
+    UPDATE or DELETE has the columns of the one before it, too, until an INSERT shows that they are gone.
 
     current   index of the version of the last row; -1 before the first row
     format    of the rows; None if it is not known
@@ -212,8 +215,17 @@ class TableVersions:
                 return self._learned(index, facts)
         if self.current >= 0 and self.versions[self.current].fits_with_more_columns(facts):
             return self._learned(self.current, facts)
-        self.versions.append(Version({}, False, format=self.format, before=self._types_before()))
+        before = self._types_before()
+        omitted: dict[str, str | None] = {}
+        if not facts.is_complete and self._omits_unsent:
+            omitted.update((name, before.get(name)) for name in self.versions[self.current].types)
+        self.versions.append(Version(omitted, False, format=self.format, before=before))
         return self._learned(len(self.versions) - 1, facts)
+
+    @property
+    def _omits_unsent(self) -> bool:
+        """Whether there was a row, and rows leave out values that were not sent, as those of some formats do."""
+        return self.current >= 0 and self.format is not None and "unsent values" in find_row(self.format).cannot_say
 
     def _types_before(self) -> dict[str, str]:
         """Returns the types of the current version's columns, as far as they are known."""
@@ -283,6 +295,14 @@ class TableVersions:
         if self.current >= 0:
             yield self.current
         yield from (index for index in reversed(range(len(self.versions))) if index != self.current)
+
+
+def copies_of(known: Mapping[TableName, TableVersions], format: str | None) -> dict[TableName, TableVersions]:
+    """Returns copies of the versions of tables, for rows of this format that come next."""
+    found = deepcopy({**known})
+    for versions in found.values():
+        versions.format = format
+    return found
 
 
 def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:

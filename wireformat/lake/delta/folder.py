@@ -153,8 +153,10 @@ class DeltaFolder:
 
         try:
             yield
-        except (DeltaError, OSError) as error:
-            if isinstance(error, DeltaError):
+        except Exception as error:
+            if not isinstance(error, (DeltaError, OSError)) and type(error) is not Exception:
+                raise
+            if not isinstance(error, OSError):
                 reason = str(error).partition("\n")[0]  # the next lines are the stacks of its threads
             elif isinstance(error, LakeError) or error.errno is not None:
                 raise
