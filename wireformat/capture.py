@@ -21,7 +21,7 @@ from .arrow.typed_tables.table import TypedPart, kept_fields
 from .capture_tables import CaptureTables
 from .errors import OptionError, StateError, counted
 from .options import ReadOptions
-from .options.checks import one_of, shown
+from .options.checks import once, one_of, shown, texts
 from .options.keywords import checks_keywords
 from .options.table_names import TableName, one_table
 from .printable import printable
@@ -233,6 +233,7 @@ class Capture(CaptureTables):
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
             keys = () if self._states_identity(table) else self._replica_identity(table)
+        keys = once("keys", texts("keys", keys))
         if schema is None:
             self._check_repeatable("without a schema this call may read it twice: pass schema")
         with self._handing_out_all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -152,3 +153,10 @@ def test_a_column_that_came_and_went_does_not_hide_a_row_that_is_found_as_a_whol
     rows = wf.Capture(messages, format).latest("public.t", keys=[]).to_pylist()
     assert [row["a"] for row in rows] == ["1", "3", *(["4"] if change == "UPDATE" else [])]
     assert {row["c"] for row in rows} == {None}
+
+
+@pytest.mark.parametrize("keys", ["id", {"id": 0}, ["id", "id"]])
+def test_keys_are_a_list_of_different_names(keys: Any) -> None:
+    messages = list(wf.encode(committed(10, *rows_of(None)), "pgoutput"))
+    with pytest.raises(wf.OptionError, match="option keys"):
+        wf.Capture(messages, "pgoutput").latest("public.t", keys=keys)
