@@ -132,7 +132,7 @@ def time_of_day(text: str) -> int:
     hour, minute, second = map(int, match.group(1, 2, 3))
     micros = ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match[4] or "").ljust(6, "0"))
     if hour == 24 and micros == MICROS_OF_DAY:
-        raise Misfit("24:00:00, which the type does not have")
+        raise Misfit("the end of the day, which the type does not have")
     if hour > 23 or minute > 59 or second > 59:
         raise Misfit("a text that is not a time")
     return micros

@@ -154,7 +154,7 @@ MISFITS = {
     ("date", "10000-01-01"): "a date that is in no calendar, or after year 9999",
     ("date", "2026-02-29"): "a date that is in no calendar, or after year 9999",
     ("date", "today"): "a text that is not a date in ISO form, as the server prints it after SET datestyle TO ISO",
-    ("time", "24:00:00"): "24:00:00, which the type does not have",
+    ("time", "24:00:00"): "the end of the day, which the type does not have",
     ("time", "25:00:00"): "a text that is not a time",
     ("timestamp", "-infinity"): "an infinite timestamp",
     ("timestamptz", "0044-03-15 12:00:00+00 BC"): "a timestamp before year 1",
