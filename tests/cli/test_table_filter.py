@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from wireformat.cli.table_filter import TableFilter
+
 from .. import handmade
 from ..handmade_pgoutput import DESCRIBED, ROWS
 from .commands import run
@@ -16,14 +18,18 @@ NAMES = ["public.orders", "public.order_lines", "sales.invoices", 'public."Order
 
 
 def change(name: str) -> bytes:
+    return handmade.message(change_body(name))
+
+
+def change_body(name: str) -> bytes:
     schema, table = (part.strip('"').encode() for part in name.split("."))
-    return handmade.message(handmade.change(b"I", schema, table, handmade.new()))
+    return handmade.change(b"I", schema, table, handmade.new(handmade.cell(b"id", 20, b"1")))
 
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     path = tmp_path / "capture.bin"
-    path.write_bytes(b"".join(map(change, NAMES)))
+    path.write_bytes(handmade.message(handmade.BEGIN, *map(change_body, NAMES), handmade.commit()))
     return path
 
 
@@ -37,12 +43,13 @@ TOLD = {
 
 
 @pytest.mark.parametrize("pattern", TOLD)
-@pytest.mark.parametrize("command", ["show", "decode", "convert"])
+@pytest.mark.parametrize("command", ["show", "decode", "convert", "write"])
 def test_it_is_told(command: str, pattern: str, capture: Path, tmp_path: Path) -> None:
     more = {
         "show": (),
         "decode": ("-o", tmp_path / "o.csv"),
         "convert": ("-t", "gaussdb-binary", "-o", tmp_path / "o.arrow"),
+        "write": ("--to", tmp_path / "lake"),
     }
     result = run(command, "--tables", f"public.orders,{pattern}", capture, *more[command])
     assert result.exit_code == 0
@@ -50,6 +57,16 @@ def test_it_is_told(command: str, pattern: str, capture: Path, tmp_path: Path) -
     assert len(told) == 1
     assert told[0].startswith(f"--tables {pattern}: matches no table of the input")
     assert told[0].endswith(TOLD[pattern])
+
+
+def test_a_table_that_was_written_is_not_looked_for(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`write` reads the input again only for patterns for which it has written nothing."""
+    monkeypatch.setattr(TableFilter, "look", lambda *_: pytest.fail("the input is read again"))
+    result = run("write", "--tables", "public.orders,sales.*", capture, "--to", tmp_path / "lake")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "public.orders" in result.stdout
 
 
 @pytest.mark.parametrize("pattern", ["public.orders", "*.*", "sales.*", '"public"."Order"', "*.orders,*.invoices"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from ..arrow import change_schema
 from ..arrow.engine.choice import make_engine
 from ..formats.base import Format
 from ..options import ReadOptions
-from ..options.table_names import suggestion, written
+from ..options.table_names import TableName, suggestion, written
 from ..sources.source import SourceMessages
 
 COLUMNS = ("kind", "table_schema", "table_name")
@@ -24,7 +24,7 @@ class TableFilter:
     name_text   returns the text with which a table is named
     """
 
-    def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str]) -> None:
+    def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str] = str) -> None:
         everything = ReadOptions(
             mode="PERMISSIVE",
             encoding=options.encoding,
@@ -36,16 +36,27 @@ class TableFilter:
         self._name_text = name_text
         self._engine = make_engine(format, everything, threads=None)
         self._schema = change_schema(COLUMNS)
-        self._tables: set[tuple[str, str]] = set()
+        self._tables: set[TableName] = set()
+
+    @property
+    def has_unmatched(self) -> bool:
+        """Whether a pattern has matched no table so far."""
+        return bool(self._unmatched)
 
     def look(self, given: SourceMessages) -> None:
         """Takes the names of tables from the next messages."""
-        if not self._unmatched or given.is_lost:
-            return
+        if self._unmatched and not given.is_lost:
+            self.add(self._names(given))
+
+    def _names(self, given: SourceMessages) -> Iterator[TableName]:
         for batch in self._engine.batches(given.messages, self._schema):
             named = pa.Table.from_batches([batch]).filter(pc.field("kind") != "TYPE").drop(["kind"])
             for row in named.group_by([*COLUMNS[1:]]).aggregate([]).drop_null().to_pylist():
-                self._tables.add((row["table_schema"], row["table_name"]))
+                yield row["table_schema"], row["table_name"]
+
+    def add(self, tables: Iterable[TableName]) -> None:
+        """Takes the names of tables that the input is known to have."""
+        self._tables.update(tables)
         self._unmatched = [
             option for option in self._unmatched if not any(option.keeps("INSERT", table) for table in self._tables)
         ]

@@ -9,21 +9,29 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...capture import Capture
 from ...errors import OptionError, WireformatError
 from ...formats.registry import find_format
 from ...sources.find import find_sources
+from ...sources.source import Source
 from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
 from ..options import STDIN
 from ..progress import progress
 
 
+class Opened(NamedTuple):
+    """A capture, and the sources that it reads."""
+
+    capture: Capture
+    sources: list[Source]
+
+
 @contextmanager
 def opened(
     paths: Sequence[str], *, on_screen: bool, format: str, column: str | None, **options: Any
-) -> Iterator[Capture]:
+) -> Iterator[Opened]:
     """Yields the capture of some files and folders. Its errors become those of the command.
 
     on_screen   whether the command prints to the terminal; there is then no progress bar
@@ -41,7 +49,7 @@ def opened(
                 code = BAD_DATA if error.filename is None else BAD_USAGE
                 raise Failed(_with_given_names(text_of_os_error(error), copies), code) from None
             advance = held.enter_context(progress(sources, on_screen=on_screen))
-            yield Capture(files, format, column=column, progress=advance, **options)
+            yield Opened(Capture(files, format, column=column, progress=advance, **options), sources)
     except OptionError as error:
         raise Failed(_with_given_names(str(error), copies), BAD_USAGE) from None
     except WireformatError as error:

@@ -31,7 +31,7 @@ SHOWN = pa.schema(
 
 def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **options: Any) -> None:
     """Prints the tables of a stream, or writes what `Capture.tables` returns. Raises Failed."""
-    with opened(paths, on_screen=False, **options) as capture:
+    with opened(paths, on_screen=False, **options) as (capture, _):
         listed = capture.tables()
     if output is not None:
         _written(listed.to_batches(), listed.schema, output, to, paths)
@@ -77,7 +77,7 @@ def typed(
 
     Raises Failed.
     """
-    with opened(paths, on_screen=output is None, **options) as capture:
+    with opened(paths, on_screen=output is None, **options) as (capture, _):
         found = capture.typed(table, schema=schema, complete=complete)
         _shown_or_written(found, found.schema, output, to, paths, rows)
         if output is not None and capture.dropped:
@@ -96,7 +96,7 @@ def latest(
     **options: Any,
 ) -> None:
     """Prints or writes the rows that a table has at the end of the stream; see `typed`. Raises Failed."""
-    with opened(paths, on_screen=output is None, **options) as capture:
+    with opened(paths, on_screen=output is None, **options) as (capture, _):
         found = capture.latest(table, keys=keys, schema=schema)
         _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)
 

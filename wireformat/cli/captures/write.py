@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ... import lake
 from ...errors import OptionError
+from ...formats.registry import find_format
+from ...options import ReadOptions
 from ...options.table_names import written
-from ..screen import print_lines
+from ...sources.source import Source
+from ..inputs import all_messages
+from ..screen import print_lines, say
+from ..table_filter import TableFilter
 from .opened import opened
 from .screen_table import print_table
 
@@ -21,6 +26,9 @@ SHOWN = pa.schema(
     ]
 )
 """The columns that are printed at the end."""
+
+_READ_OPTIONS = ("encoding", "encoding_errors", "dialect")
+"""The options on which the names of the tables depend."""
 
 
 def write(
@@ -47,7 +55,7 @@ def write(
     """
     if go_on and _is_there(folder):
         options["after"] = lake.position(folder)
-    with opened(paths, on_screen=False, **options) as capture:
+    with opened(paths, on_screen=False, **options) as (capture, sources):
         found = capture.write(
             folder,
             format=lake_format,
@@ -58,6 +66,9 @@ def write(
             schemas=schemas,
             rejects=rejects,
         )
+        told = [*_complaints(found, sources, tables, options)]
+    for line in told:
+        say(line)
     if as_json:
         print_lines(found.to_pylist())
         return
@@ -69,6 +80,24 @@ def write(
         for row in found.to_pylist()
     ]
     print_table([pa.RecordBatch.from_pylist(rows, SHOWN)], SHOWN)
+
+
+def _complaints(
+    found: pa.Table, sources: Sequence[Source], tables: Sequence[str] | None, options: Mapping[str, Any]
+) -> Iterator[str]:
+    """Returns a line for each pattern that matches no table of the input. Reads the input again if nothing was written
+    for a pattern, until it has matched a table.
+
+    found    what `Capture.write` returned
+    tables   the patterns
+    """
+    names = zip(found["table_schema"].to_pylist(), found["table_name"].to_pylist(), strict=True)
+    checked = ReadOptions.check(tables=tables, **{name: options[name] for name in _READ_OPTIONS})
+    table_filter = TableFilter(find_format(options["format"]), checked)
+    table_filter.add((schema, table) for schema, table in names if table is not None)
+    for messages in all_messages(sources) if table_filter.has_unmatched else ():
+        table_filter.look(messages)
+    return table_filter.complaints()
 
 
 def _is_there(folder: str) -> bool:
