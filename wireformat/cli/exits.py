@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,10 @@ PAGES = frozenset(page for _, _, page in _CODES)
 """The pages that errors name, which are part of a wheel."""
 
 
+NOT_UTF8 = re.compile(r"[\udc80-\udcff]")
+"""The characters in which Python keeps the bytes of an argument that are not UTF-8."""
+
+
 @contextlib.contextmanager
 def exit_codes() -> Iterator[None]:
     """Turns the errors of a command into text on standard error and an exit code.
@@ -65,6 +70,10 @@ def exit_codes() -> Iterator[None]:
         raise typer.Exit from None
     except Failed as error:
         raise _reported(str(error), error.code, _ERRORS) from None
+    except UnicodeEncodeError as error:
+        if not NOT_UTF8.search(error.object):
+            raise
+        raise _reported(f"{error.object}: expected a name in UTF-8", BAD_USAGE, _ERRORS) from None
     except tuple(kind for kind, _, _ in _CODES) as error:
         text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
         code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))

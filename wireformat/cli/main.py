@@ -26,12 +26,15 @@ from .options import (
     Mode,
     Output,
     Tables,
+    TablesInBytes,
     at_home,
     format_names,
+    in_utf8,
     one_of,
     parse_settings,
     split_kinds,
     split_lists,
+    split_names,
 )
 from .screen import print_lines
 
@@ -78,7 +81,7 @@ def show(
     format: GuessedFormat = None,
     column: Column = None,
     mode: Mode = "FAILFAST",
-    tables: Tables = None,
+    tables: TablesInBytes = None,
     kinds: Kinds = None,
     encoding: Annotated[
         str | None,
@@ -199,7 +202,10 @@ def decode(
     column: Column = None,
     mode: Mode = "FAILFAST",
     columns: Annotated[
-        list[str] | None, typer.Option(metavar="LIST", help="Columns of the table, such as lsn,kind,new; default: all.")
+        list[str] | None,
+        typer.Option(
+            callback=in_utf8, metavar="LIST", help="Columns of the table, such as lsn,kind,new; default: all."
+        ),
     ] = None,
     tables: Tables = None,
     kinds: Kinds = None,
@@ -226,7 +232,7 @@ def decode(
             format=format,
             column=column,
             mode=mode,
-            columns=split_lists(columns),
+            columns=split_names(columns),
             tables=split_lists(tables),
             kinds=split_kinds(kinds),
             encoding=encoding,

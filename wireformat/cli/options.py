@@ -12,6 +12,7 @@ import typer
 
 from ..identifiers import unquote_identifier
 from ..options.local_paths import in_home
+from .exits import NOT_UTF8
 
 Completion = Callable[[str], list[str]]
 """Returns what a shell offers for the beginning of a word."""
@@ -50,6 +51,17 @@ def at_home(given: Any) -> Any:
     return None if given is None else type(given)(in_home(str(given)))
 
 
+def in_utf8(given: Any) -> Any:
+    """Returns texts that name tables or columns unchanged.
+
+    Raises BadParameter for one with other bytes than UTF-8, which no name in Arrow and in a lake has.
+    """
+    for text in [given] if isinstance(given, str) else given or ():
+        if NOT_UTF8.search(text):
+            raise typer.BadParameter(f"expected a text in UTF-8, got {text!r}")
+    return given
+
+
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -76,6 +88,7 @@ FormatName = Annotated[
 Column = Annotated[
     str | None,
     typer.Option(
+        callback=in_utf8,
         metavar="NAME",
         help="Column of Parquet files with the messages; default: payload, value or the only binary one.",
     ),
@@ -99,10 +112,12 @@ Mode = Annotated[
         help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED skips it.",
     ),
 ]
-Tables = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LIST", help="Only row changes of these tables: schema.table, * for a whole part."),
-]
+_OF_THESE_TABLES = "Only row changes of these tables: schema.table, * for a whole part."
+
+Tables = Annotated[list[str] | None, typer.Option(callback=in_utf8, metavar="LIST", help=_OF_THESE_TABLES)]
+TablesInBytes = Annotated[list[str] | None, typer.Option(metavar="LIST", help=_OF_THESE_TABLES)]
+"""The same for a command that compares bytes, in any encoding."""
+
 Kinds = Annotated[
     list[str] | None,
     typer.Option(metavar="LIST", autocompletion=_kinds, help="Only these kinds, such as INSERT,COMMIT."),
@@ -143,6 +158,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--schema",
+        callback=in_utf8,
         metavar="COLUMNS",
         help="Columns and types, as 'id bigint, total numeric(10,2)'; default: those of the stream. Repeatable.",
     ),
@@ -151,6 +167,7 @@ Schemas = Annotated[
     list[str] | None,
     typer.Option(
         "--schema",
+        callback=in_utf8,
         metavar="TABLE=COLUMNS",
         help="Columns and types of a table, as 'public.orders=id bigint, total numeric(10,2)'; repeatable.",
     ),
@@ -162,21 +179,38 @@ STDIN = STDOUT = "-"
 DEFAULT_FORMAT = "gaussdb-binary"
 """The format of messages if none is given, and guessing finds none, or this one among several."""
 
-_ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
+_ITEM = re.compile(r'(?:"[^"]*"|[^,"])+')
 
 
 def split_lists(values: Iterable[str] | None) -> list[str] | None:
     """Returns the items of an option that may be given several times, each time with a list; None if it was not given.
 
     Items are separated by commas outside of double quotes; blanks around them are not part of them. Raises BadParameter
-    if there are no items.
+    if there are no items, or if a double quote is not closed.
     """
     if values is None:
         return None
-    items = [item.strip() for value in values for item in _ITEM.findall(value) if item.strip()]
+    items = []
+    for value in values:
+        if value.count('"') % 2:
+            raise typer.BadParameter(f"a double quote is not closed in {value}; double the quotes inside of a name")
+        items += [item.strip() for item in _ITEM.findall(value) if item.strip()]
     if not items:
         raise typer.BadParameter("expected a list, as a,b; got nothing")
     return items
+
+
+def split_names(values: Iterable[str] | None) -> list[str] | None:
+    """Returns what `split_lists` returns, as names: those in double quotes without them. Raises BadParameter."""
+    items = split_lists(values)
+    return None if items is None else [_unquoted(item) for item in items]
+
+
+def _unquoted(item: str) -> str:
+    try:
+        return unquote_identifier(item)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; got {item}") from None
 
 
 def split_kinds(values: Iterable[str] | None) -> list[str] | None:
@@ -232,15 +266,20 @@ def parse_columns(values: Iterable[str] | None) -> dict[str, str] | None:
     return found
 
 
+_SCHEMA = re.compile(r'((?:"[^"]*"|[^"=])*)=(.*)', re.DOTALL)
+"""A table and its columns: up to the first equals sign outside of double quotes, and after it."""
+
+
 def parse_schemas(values: Iterable[str] | None) -> dict[str, dict[str, str]] | None:
     """Returns the columns of tables, each given as `table=columns`; raises BadParameter."""
     if values is None:
         return None
     found: dict[str, dict[str, str]] = {}
     for text in values:
-        table, is_there, columns = text.partition("=")
-        if not is_there:
+        parts = _SCHEMA.fullmatch(text)
+        if parts is None:
             raise typer.BadParameter(f"expected table=columns, as 'public.orders=id bigint, note text', got {text!r}")
+        table, columns = parts.groups()
         if table in found:
             raise typer.BadParameter(f"{table} is given twice")
         found[table] = parse_columns([columns]) or {}

@@ -17,15 +17,20 @@ from ..options import (
     FormatName,
     Mode,
     Threads,
+    in_utf8,
     one_of,
-    split_lists,
+    split_names,
 )
 
 Command = Callable[..., None]
 
 OrderBy = Annotated[
     list[str] | None,
-    typer.Option(metavar="LIST", help="Columns that order the messages of all files; default: the files' names."),
+    typer.Option(
+        callback=in_utf8,
+        metavar="LIST",
+        help="Columns that order the messages of all files; default: the files' names.",
+    ),
 ]
 TwoPhase = Annotated[
     str,
@@ -70,5 +75,5 @@ def with_capture_options(*, before: str, without: Collection[str] = ()) -> Calla
 
 
 def capture_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of a capture as `Capture` takes them. Raises BadParameter for an empty list of columns."""
-    return {**given, "order_by": split_lists(given["order_by"])}
+    """Returns the options of a capture as `Capture` takes them. Raises BadParameter for a bad list of columns."""
+    return {**given, "order_by": split_names(given["order_by"])}

@@ -19,10 +19,12 @@ from ..options import (
     Tables,
     at_home,
     format_names,
+    in_utf8,
     one_of,
     parse_columns,
     parse_schemas,
     split_lists,
+    split_names,
 )
 from .capture_options import capture_options, with_capture_options
 from .lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
@@ -45,7 +47,9 @@ Source = Annotated[
         help="A Parquet file, a file of messages, a folder, or a pattern in quotes; - is standard input.",
     ),
 ]
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table; names with a dot in double quotes.")]
+Table = Annotated[
+    str, typer.Argument(callback=in_utf8, metavar="TABLE", help="schema.table; names with a dot in double quotes.")
+]
 Result = Annotated[
     Path | None,
     typer.Option(
@@ -131,7 +135,8 @@ def latest(
     rows: Rows = ROWS,
     schema: Columns = None,
     keys: Annotated[
-        list[str] | None, typer.Option(metavar="LIST", help="Key columns; default: the replica identity.")
+        list[str] | None,
+        typer.Option(callback=in_utf8, metavar="LIST", help="Key columns; default: the replica identity."),
     ] = None,
     **options: Any,
 ) -> None:
@@ -147,7 +152,7 @@ def latest(
             to=to,
             rows=rows,
             schema=parse_columns(schema),
-            keys=split_lists(keys),
+            keys=split_names(keys),
             **capture_options(options),
         )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
-from ..options import at_home, one_of, split_lists
+from ..options import at_home, in_utf8, one_of, split_names
 
 Folder = Annotated[
     str, typer.Option("--to", "-t", callback=at_home, metavar="FOLDER", help="The folder of the lake, or a URI.")
@@ -24,14 +25,21 @@ State = Annotated[
     ),
 ]
 PartitionBy = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
+    str | None,
+    typer.Option(callback=in_utf8, metavar="COLUMN", help="A column that all tables have, or commit_date."),
 ]
 Keys = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
+        callback=in_utf8,
+        metavar="TABLE=LIST",
+        help="Key columns of a table, for --state latest; repeatable; empty: the whole row.",
     ),
 ]
+
+
+_TABLE_KEYS = re.compile(r'((?:"[^"]*"|[^"])*)=((?:"[^"]*"|[^"=])*)', re.DOTALL)
+"""A table and its key columns: up to the last equals sign outside of double quotes, and after it."""
 
 
 def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
@@ -40,8 +48,9 @@ def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
         return None
     found = {}
     for text in given:
-        table, is_there, keys = text.rpartition("=")
-        if not is_there:
+        parts = _TABLE_KEYS.fullmatch(text)
+        if parts is None:
             raise typer.BadParameter(f"expected table=column,column, got {text!r}")
-        found[table] = (split_lists([keys]) or []) if keys.strip() else []
+        table, keys = parts.groups()
+        found[table] = (split_names([keys]) or []) if keys.strip() else []
     return found
