@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +13,9 @@ from time import sleep
 
 import pyarrow.parquet as pq
 import pytest
+import typer
+
+from wireformat.cli.exits import exit_codes
 
 from .. import handmade
 from ..golden_cases import find_case
@@ -103,6 +108,84 @@ def test_it_works_without_standard_streams(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "wireformat.cli", *map(str, arguments)]
     subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], check=True, timeout=SECONDS)
     assert pq.read_metadata(tmp_path / "out.parquet").num_rows == find_case("b_types_batch").record_count
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+@pytest.mark.parametrize("command", [("--version",), ("--help",), ("decode", "-h"), ("formats",)], ids=" ".join)
+def test_help_that_cannot_be_written_is_an_error(command: tuple[str, ...]) -> None:
+    with FULL.open("wb") as full:
+        process = start(*command, stdout=full)
+        _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (1, b"wireformat: No space left on device\n")
+
+
+def closed_pipe() -> int:
+    """The writing end of a pipe that has no reader."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def test_help_for_a_reader_that_is_gone() -> None:
+    process = start("--help", stdout=closed_pipe())
+    _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("--version",),
+        ("formats",),
+        ("show", "CAPTURE"),
+        pytest.param(("tables", "CAPTURE"), marks=pytest.mark.slow),
+        pytest.param(("decode", "CAPTURE", "-o", "-", "--to", "csv"), marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_a_standard_output_that_is_closed_is_an_error(command: tuple[str, ...]) -> None:
+    path = str(find_case("b_types_batch").path)
+    words = [sys.executable, "-m", "wireformat.cli", *(path if word == "CAPTURE" else word for word in command)]
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], capture_output=True, timeout=SECONDS)
+    assert (done.returncode, done.stderr) == (1, b"wireformat: standard output is closed\n")
+
+
+def report_that_is_lost() -> list[int]:
+    full = [os.open(FULL, os.O_WRONLY)] if FULL.exists() else []
+    return [closed_pipe(), *full]
+
+
+def test_the_work_is_done_if_the_report_cannot_be_printed(tmp_path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    for stderr in report_that_is_lost():
+        process = start(
+            "convert", "--skip", "--to", "gaussdb-json", find_case("b_types_batch").path, "-o", output, stderr=stderr
+        )
+        process.communicate(timeout=SECONDS)
+        os.close(stderr)
+        assert process.returncode == 0
+        assert pq.read_metadata(output).num_rows
+        output.unlink()
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(("show", "--colour", "-"), 2), (("show", "-f", "bogus", "-"), 2), (("show", "no.bin"), 2), (("show", "-"), 1)],
+    ids=str,
+)
+def test_the_exit_code_of_an_error_that_cannot_be_printed(command: tuple[str, ...], code: int) -> None:
+    for stderr in report_that_is_lost():
+        process = start(*command, stderr=stderr)
+        process.communicate(b"no message", timeout=SECONDS)
+        os.close(stderr)
+        assert process.returncode == code
+
+
+def test_a_broken_pipe_that_is_not_standard_output_is_an_error() -> None:
+    """Such as that of a file system across a network."""
+    with pytest.raises(typer.Exit) as ended, exit_codes():
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe", "lake")
+    assert ended.value.exit_code == 1
 
 
 @pytest.mark.slow

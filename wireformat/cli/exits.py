@@ -1,14 +1,16 @@
-"""How a command ends: exit codes, and errors as one line of text."""
+"""How a command ends: exit codes, errors as one line of text, and standard streams that are closed."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -19,6 +21,10 @@ BAD_DATA = 1
 BAD_USAGE = 2
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
+
+
+class OutputClosed(BrokenPipeError):
+    """The reader of standard output has closed it. The error has no number, by which Typer would end the command."""
 
 
 class Failed(Exception):
@@ -53,8 +59,8 @@ NOT_UTF8 = re.compile(r"[\udc80-\udcff]")
 def exit_codes() -> Iterator[None]:
     """Turns the errors of a command into text on standard error and an exit code.
 
-    If the reader of a pipe closes it, the command ends without an error. Exceptions of other classes are faults of this
-    program, and keep their traceback. Raises typer.Exit.
+    If the reader of standard output closes it, the command ends without an error. Exceptions of other classes are
+    faults of this program, and keep their traceback. Raises typer.Exit.
     """
     try:
         yield
@@ -65,7 +71,7 @@ def exit_codes() -> Iterator[None]:
         # signal, whatever the exit code. It remembers only the last text that it executed.
         exec("")
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
+    except OutputClosed:
         _discard_output()
         raise typer.Exit from None
     except Failed as error:
@@ -117,16 +123,58 @@ def in_words_of_the_command(text: str) -> str:
     return text
 
 
+class _Output(io.FileIO):
+    """The bytes of standard output. Its errors say what is closed."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise OutputClosed("standard output was closed by its reader") from None
+        except OSError as error:
+            text = "standard output is closed" if error.errno == errno.EBADF else error.strerror
+            raise OSError(error.errno, text) from None
+
+
+class _Report(io.FileIO):
+    """The bytes of standard error. What cannot be written is lost: a command goes on without its reader."""
+
+    def write(self, data: Any, /) -> int:
+        with contextlib.suppress(OSError):
+            return super().write(data)
+        return len(data)
+
+
 def prepare_streams() -> None:
     """Makes it possible to print any text, also in a process without standard streams (`2>&-`).
 
-    Characters that the encoding of standard output lacks are printed as escapes, as on standard error.
+    Characters that the encoding of standard output lacks are printed as escapes, as on standard error. What is printed
+    to a standard output that is closed raises OSError, or OutputClosed if its reader closed it.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - as long as the process
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115 - as long as the process
+    sys.stdout = _prepared(sys.stdout, _Output, os.O_RDONLY)  # a write to the null device then fails
+    sys.stderr = _prepared(sys.stderr, _Report, os.O_WRONLY)
+
+
+def _prepared(stream: Any, kind: type[io.FileIO], flags: int) -> Any:
+    """Returns a standard stream whose bytes are written by a class.
+
+    stream   None if the process has no such stream
+    flags    opens the null device in its place
+    """
+    if stream is None:
+        return io.TextIOWrapper(io.BufferedWriter(kind(os.open(os.devnull, flags), "w")), "utf-8", "backslashreplace")
+    if not isinstance(stream, io.TextIOWrapper) or os.name != "posix":  # a console of Windows has a class of its own
+        return stream
+    raw = kind(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        raw if isinstance(stream.buffer, io.FileIO) else io.BufferedWriter(raw),  # type: ignore[arg-type]
+        stream.encoding,
+        "backslashreplace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
 
 
 def page_path(page: str) -> Path:

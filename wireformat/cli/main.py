@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,11 @@ app = typer.Typer(
 def run() -> None:
     """Runs the command with the arguments of this process."""
     prepare_streams()
-    app(prog_name="wireformat")
+    try:
+        with exit_codes():  # of help and version, which no command prints
+            app(prog_name="wireformat")
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
 
 
 def _print_version(wanted: bool) -> None:

@@ -103,6 +103,7 @@ def open_file(path: Path | None) -> Iterator[BinaryIO]:
     """
     if path is None:
         yield cast(BinaryIO, _StandardOutput())
+        sys.stdout.buffer.flush()  # before the command says what it has written
         return
     target = path.resolve()
     if target.exists() and not target.is_file():
