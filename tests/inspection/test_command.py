@@ -208,6 +208,38 @@ def test_numbers_that_are_too_large(
         assert text in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ("--html", "page.html", "--message", 0),
+            "--html, a page of the whole file, cannot be combined with --message",
+        ),
+        (("--html", "page.html", "--record", 0, "--json"), "cannot be combined with --record and --json"),
+        (("--html", "page.html", "--scan", "--at", 0), "cannot be combined with --at and --scan"),
+        (("--scan", "--message", 0), "--at and --scan, which read bytes, cannot be combined with --message"),
+        (("--at", 0, "--message", 1), "--at and --scan, which read bytes, cannot be combined with --message"),
+        (("--records", "0"), "--records chooses the trees of a page: it needs --html"),
+    ],
+    ids=str,
+)
+def test_options_that_exclude_each_other(
+    arguments: tuple[object, ...], text: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("inspect", *arguments, capture)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert text in result.stderr
+    assert not Path("page.html").exists()
+
+
+def test_a_record_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "one.bin"
+    path.write_bytes(BEGIN)
+    result = run("inspect", "-f", "gaussdb-binary", "--record", 1, path)
+    assert (result.exit_code, result.stderr) == (2, "wireformat: --record: there is 1 record, from 0 on; got 1\n")
+
+
 @pytest.mark.parametrize("records", [f"0-{HUGE}", "0-1999,2000", "²", "5-3", "1-", "-1", "", "a"])
 def test_records_that_cannot_be_chosen(records: str, capture: Path, tmp_path: Path) -> None:
     result = run("inspect", capture, "--html", tmp_path / "page.html", "--records", records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -133,7 +134,9 @@ def inspect(
             callback=at_home, metavar="FILE", help="A Parquet file, or a file of messages; - is standard input."
         ),
     ],
-    message: Annotated[int, typer.Option(metavar="N", min=0, help="Which message, from 0 on.")] = 0,
+    message: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Which message, from 0 on; default: 0.")
+    ] = None,
     record: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Which record of the message, from 0 on; default: all.")
     ] = None,
@@ -165,26 +168,37 @@ def inspect(
     """Print the bytes of a message beside what they mean, field by field."""
     with exit_codes():
         options = {"encoding": encoding, "encoding_errors": encoding_errors, "dialect": dialect}
+        chosen = {"--message": message, "--record": record, "--at": at, "--scan": scan or None}
         if html is not None:
+            _exclude("--html, a page of the whole file,", {**chosen, "--json": as_json or None})
             from .inspection.page import write_page
 
             write_page(file, html, format=format, column=column, records=records, **options)
             return
         if records is not None:
             raise typer.BadParameter("--records chooses the trees of a page: it needs --html")
+        if at is not None or scan:
+            _exclude("--at and --scan, which read bytes,", {"--message": message})
         from .inspection import tree as command
 
         command.inspect(
             file,
             format=format,
             column=column,
-            message=message,
+            message=message or 0,
             record=record,
             at=at,
             scan=scan,
             as_json=as_json,
             **options,
         )
+
+
+def _exclude(option: str, others: Mapping[str, object]) -> None:
+    """Raises BadParameter if one of the other options was given, whose value is then not None."""
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise typer.BadParameter(f"{option} cannot be combined with {' and '.join(given)}")
 
 
 @app.command(

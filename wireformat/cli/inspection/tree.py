@@ -126,7 +126,10 @@ def _record(found: Iterator[tuple[Slice, Event | None]], record: int) -> tuple[i
     for count, item in enumerate(found, 1):
         if count > record:
             return record, item
-    raise Failed(f"--record: there are {counted(count, 'record')}, from 0 on; got {record}", BAD_USAGE)
+    raise Failed(
+        f"--record: there {'is' if count == 1 else 'are'} {counted(count, 'record')}, from 0 on; got {record}",
+        BAD_USAGE,
+    )
 
 
 def _outline(data: bytes, piece: Slice, index: int, first: int, event: Event, error: DecodeError | None) -> Text:
