@@ -288,12 +288,14 @@ def test_messages_of_a_part_are_read_as_wireformat_reads_them() -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["show", "decode", "convert"])
+@pytest.mark.parametrize("command", ["show", "decode", "convert", "tables", "write"])
 def test_an_empty_input_is_said_to_be_empty(command: str, tmp_path: Path) -> None:
     more = {
         "show": (),
         "decode": ("-o", tmp_path / "o.csv"),
         "convert": ("-t", "gaussdb-binary", "-o", tmp_path / "o.arrow"),
+        "tables": (),
+        "write": ("--to", tmp_path / "lake"),
     }[command]
     (tmp_path / "empty.bin").touch()
     pq.write_table(pa.table({"payload": pa.array([], pa.binary())}), tmp_path / "empty.parquet")
@@ -313,9 +315,10 @@ TO_READ_LINES = "the file looks like one of pg_recvlogical with lines of test-de
 def test_a_file_of_pg_recvlogical_is_recognised(format: str, tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(LINES)
-    result = run("show", "-f", format, path)
-    assert result.exit_code
-    assert result.stderr.endswith(f"; {TO_READ_LINES}")
+    for command in ("show", "tables"):
+        result = run(command, "-f", format, path)
+        assert result.exit_code
+        assert result.stderr.endswith(f"; {TO_READ_LINES}")
     assert run("show", "-f", "test-decoding", path).exit_code == 0
 
 
@@ -357,6 +360,7 @@ def test_advice_is_given_as_options(tmp_path: Path) -> None:
     ("data", "text"),
     [
         (gzip.compress(MESSAGES[0], mtime=0), "is compressed with gzip; decompress it first"),
+        (b"\x04\x22\x4d\x18rest", "is compressed with lz4; decompress it first"),
         (b"ARROW1\0\0", "is an Arrow file; write it as Parquet"),
         (b"PK\x03\x04", "is a zip archive; unpack it first"),
     ],
@@ -379,6 +383,14 @@ def test_a_file_of_text_is_told(command: str, data: bytes, tmp_path: Path) -> No
     result = run(command, path)
     assert result.exit_code == BAD_DATA
     assert result.stderr.endswith("the file begins with text; expected Parquet, or messages as the server sent them\n")
+
+
+def test_only_parquet_files_can_be_ordered_by_columns(tmp_path: Path) -> None:
+    path = tmp_path / "capture.bin"
+    path.write_bytes(MESSAGES[0])
+    result = run("tables", path, "--order-by", "seq")
+    text = f"wireformat: option order_by: {path}: expected a Parquet file, which has columns\n"
+    assert (result.exit_code, result.stderr) == (BAD_USAGE, text)
 
 
 def test_a_folder_without_files_is_bad_usage(tmp_path: Path) -> None:

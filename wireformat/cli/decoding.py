@@ -21,6 +21,11 @@ from .screen import say
 from .table_filter import TableFilter
 
 
+def is_empty_text(source: str) -> str:
+    """Returns the line about an input without messages."""
+    return f"{source} is empty: there are no messages in it"
+
+
 class Decoding:
     """Decodes the messages of all inputs in their order.
 
@@ -52,7 +57,7 @@ class Decoding:
         """Yields, after the last messages, a line for each empty input and each filter that matched nothing."""
         for source, is_empty in self._is_empty.items():
             if is_empty:
-                yield f"{source} is empty: there are no messages in it"
+                yield is_empty_text(source)
         yield from self._filter.complaints()
 
     def events(self, given: SourceMessages) -> Iterator[Event]:

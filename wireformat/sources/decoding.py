@@ -20,7 +20,7 @@ from ..formats.pgoutput.relations import Relations
 from ..options import ReadOptions
 from ..stream.reader import Located
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
-from .files import text_file_hint
+from .files import line_file_hint, text_file_hint
 from .source import SourceMessages
 
 
@@ -134,7 +134,7 @@ class SourceDecoder:
             part, index = given.part_of(-1 if error.message is None else error.message - first)
             error.add(source=part.source)
             if part.stream_offset == 0 and not (self.is_read or self._separator_bytes) and len(part.messages):
-                hint = text_file_hint(part.messages[0])
+                hint = line_file_hint(part.messages[0], self._format) or text_file_hint(part.messages[0])
                 if hint is not None:
                     add_hint(error, hint)
             if part.stream_offset is not None and index >= 0 and error.message_offset is not None:

@@ -40,11 +40,13 @@ OTHER_FILES = {
     b"\x28\xb5\x2f\xfd": "is compressed with zstd; decompress it first",
     b"\xfd7zX": "is compressed with xz; decompress it first",
     b"BZh": "is compressed with bzip2; decompress it first",
+    b"\x04\x22\x4d\x18": "is compressed with lz4; decompress it first",
     b"PK\x03\x04": "is a zip archive; unpack it first",
     b"ARRO": "is an Arrow file; write it as Parquet, or in Python pass the table that pyarrow reads from it",
     b"Obj\x01": "is an Avro file; write it as Parquet",
 }
-"""The first bytes of files that people try, and the advice. As the length of a record, each would be 500 MB or more."""
+"""The first bytes of files that people try, and the advice. As the length of a record, each would be 500 MB or more,
+or, of lz4, 69,356,824 bytes."""
 
 LINES = "test-decoding"
 """The format whose messages end at line feeds in a file."""
@@ -146,6 +148,12 @@ def text_file_hint(head: bytes) -> str | None:
     return (
         "the file begins with text; expected Parquet, or messages as the server sent them" if begins_with_text else None
     )
+
+
+def is_parquet(path: Path, name: str) -> bool:
+    """Whether the first bytes of a file are those of a Parquet file; raises OSError."""
+    with path.open("rb") as file, errors_of(name):
+        return file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
 
 
 def file_source(path: Path, name: str, format: Format, column: str | None) -> Source:

@@ -20,6 +20,7 @@ from ..options.checks import once
 from ..options.table import nearest
 from .arrow_data import ArraySource, arrow_source
 from .columns import find_column
+from .files import is_parquet
 from .parquet_files import ParquetSource
 from .source import Source, SourceMessages, errors_of
 
@@ -77,6 +78,8 @@ class _OrderedInput:
 
     def _schema(self) -> pa.Schema:
         if isinstance(self._data, Path):
+            if not is_parquet(self._data, self.name):
+                raise OptionError(f"option order_by: {self.name}: expected a Parquet file, which has columns")
             with errors_of(self.name, pa.ArrowException):
                 return pq.read_schema(self._data)
         return self._data.schema

@@ -43,6 +43,7 @@ class ParquetSource:
         self.file = file
         with errors_of(name, pa.ArrowException), pq.ParquetFile(file) as parquet:
             self.column = find_column(name, parquet.schema_arrow, column)
+            self.has_rows = parquet.metadata.num_rows > 0
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""

@@ -15,10 +15,13 @@ from ...capture import Capture
 from ...errors import OptionError, WireformatError
 from ...formats.registry import find_format
 from ...sources.find import find_sources
+from ...sources.parquet_files import ParquetSource
 from ...sources.source import Source
+from ..decoding import is_empty_text
 from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
 from ..options import STDIN
 from ..progress import progress
+from ..screen import say
 
 
 class Opened(NamedTuple):
@@ -48,6 +51,9 @@ def opened(
             except OSError as error:  # without the name of a file, it is about the content of one
                 code = BAD_DATA if error.filename is None else BAD_USAGE
                 raise Failed(_with_given_names(text_of_os_error(error), copies), code) from None
+            for source in sources:
+                if source.size == 0 or (isinstance(source, ParquetSource) and not source.has_rows):
+                    say(_with_given_names(is_empty_text(source.name), copies))
             advance = held.enter_context(progress(sources, on_screen=on_screen))
             yield Opened(Capture(files, format, column=column, progress=advance, **options), sources)
     except OptionError as error:
