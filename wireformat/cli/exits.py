@@ -169,7 +169,7 @@ def _prepared(stream: Any, kind: type[io.FileIO], flags: int) -> Any:
         return stream
     raw = kind(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        raw if isinstance(stream.buffer, io.FileIO) else io.BufferedWriter(raw),  # type: ignore[arg-type]
+        raw if isinstance(stream.buffer, io.FileIO) else io.BufferedWriter(raw),
         stream.encoding,
         "backslashreplace",
         line_buffering=stream.line_buffering,
