@@ -163,3 +163,26 @@ def test_a_position_knows_the_relations_of_transactions_that_were_skipped(engine
     first = wf.Capture(messages[:3], "pgoutput", **options)
     assert len(first.committed().read_all()) == 0
     assert len(wf.Capture(messages[3:], "pgoutput", **options, after=first.position).committed().read_all()) == 1
+
+
+@pytest.mark.parametrize("engine", ["scan", "declaration"])
+@pytest.mark.parametrize("has_later_block", [False, True])
+def test_a_position_knows_what_a_streamed_transaction_described_that_has_ended(
+    engine: str, has_later_block: bool
+) -> None:
+    """It was described differently long ago; the messages that are still needed begin after the new description."""
+    old, new = (relation(*columns, keys=("a",), identity="default") for columns in (("a",), AB))
+    changed = replace(new, xid=XID)
+    other = replace(rows_of(6)[0], relation_id=2, table_name="other")
+    row = insert(*AB, values=("1", "x"), xid=XID)
+    later = block(XID, row, is_first=False) if has_later_block else []
+    events = [old, *block(XID, changed, row), *block(6, other), *later, *streamed_commit(100)]
+    rest = list(wf.encode([*committed(200, new, insert(*AB, values=("2", "y")))], "pgoutput"))
+    del rest[1]  # the server describes a table once
+    messages = list(wf.encode(events, "pgoutput"))
+    first = wf.Capture(messages, "pgoutput", engine=engine)
+    first.committed().read_all()
+    needed = min(first.open()["message"].to_pylist())
+    assert needed == 5
+    second = wf.Capture([*messages[needed:], *rest], "pgoutput", after=first.position, engine=engine)
+    assert [dict(row) for row in second.committed().read_all()["new"].to_pylist()] == [{"a": "2", "b": "y"}]

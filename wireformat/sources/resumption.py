@@ -269,7 +269,11 @@ class KnownRelations:
         if later is self._later:
             self._known, self._later = reached, [events[end:], *later[count:]]
             self._rows = sum(len(rows) for rows in later[count:])
-        return reached.found
+        return reached.found_before({event.xid for _, event in events[end:] if isinstance(event, _ADOPTING)})
+
+
+_ADOPTING = StreamCommit, StreamPrepare
+"""With these, all transactions get what the blocks of a transaction described."""
 
 
 class _Known:
@@ -294,6 +298,13 @@ class _Known:
     def found(self) -> tuple[Relation, ...]:
         """The relations. A later block of a transaction whose first one is not needed any more also needs its own."""
         return tuple(self.relations.find(number) or said for number, said in self._newest.items())
+
+    def found_before(self, adopted: Collection[int | None]) -> tuple[Relation, ...]:
+        """Returns the relations where streamed transactions, of these xids, end later: theirs are then those of all."""
+        if not adopted:
+            return self.found
+        pairs = zip(self.found, self._newest.values(), strict=True)
+        return tuple(said if said.xid in adopted else known for known, said in pairs)
 
 
 _EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")

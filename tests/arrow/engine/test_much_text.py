@@ -1,6 +1,8 @@
-"""Rows with a bad text where the second look has stopped before them, since it has made much text already."""
+"""Rows with more text than is made at once, also with a bad text where the second look has stopped before them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,30 @@ def test_they_are_still_bad(format: str, mode: str, monkeypatch: pytest.MonkeyPa
         assert rows(found.table) == rows(expected.table)
     if mode == "PERMISSIVE":
         assert sum(isinstance(event, wf.Corrupt) for event in found.events) == 5
+
+
+@pytest.mark.parametrize("format", ["gaussdb-binary", "gaussdb-json", "test-decoding", "pgoutput"])
+def test_events_of_rows_with_more_text_than_a_column_may_have_together(
+    format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few of them are read in full: the values of the others are made later, from texts that are divided by then."""
+    facts: dict[str, Any] = {"lsn": 8} if format.startswith("gaussdb") else {}
+    row = wf.TupleData(("a", "b"), ("x" * 40, "y"), ("text", "text"))
+    table = {"table_schema": "public", "table_name": "t", **facts}
+    described = wf.Relation(
+        relation_id=1,
+        table_schema="public",
+        table_name="t",
+        replica_identity="default",
+        columns=row.names,
+        type_oids=(25, 25),
+        typmods=(-1, -1),
+        key_columns=("a",),
+    )
+    inserts = [wf.Insert(**table, new=row) for _ in range(60)]
+    options = {"sending-batch": 1} if format.startswith("gaussdb") else None
+    messages = list(wf.encode([*[described] * (format == "pgoutput"), *inserts], format, options=options))
+    expected = [*wf.decode(messages, format, engine="declaration")]
+    assert len(expected) >= 60
+    shrink(monkeypatch, BATCH_TEXT_BYTES=500)
+    assert [*wf.decode(messages, format)] == expected

@@ -169,7 +169,10 @@ def _joined(truncate: list[Located]) -> Located:
 
 
 class _Events:
-    """The events of good rows. Of row changes with the same layout only the first is read in full."""
+    """The events of good rows. Of row changes with the same layout only the first is read in full.
+
+    Raises TooMuchText if the rows must be split.
+    """
 
     def __init__(self, scanned: ScannedRows) -> None:
         self._scanned = scanned
@@ -190,13 +193,15 @@ class _Events:
         self._index = dict(zip(read.tolist(), range(len(read)), strict=True))
         first = [cast(RowChange, self._notes.event(self._index[row])) for row in samples.tolist()]
         self._first = [(event, _MAKERS[event.kind]) for event in first]
+        if first:
+            self._images = [_ImageValues(scanned, image) for image in (NEW, OLD)]
 
     def located(self) -> Iterator[Located]:
         """Yields the events of all rows, also those of the rows that are not good."""
         scanned, first = self._scanned, self._first
         messages, records = (scanned.rows[field, : scanned.row_count].tolist() for field in (MESSAGE, RECORD))
         if first:
-            new_images, old_images = (_ImageValues(scanned, image) for image in (NEW, OLD))
+            new_images, old_images = self._images
             lsns, xids = (_numbers(scanned, field) for field in (LSN, XID))
         for row, (message, record, code) in enumerate(zip(messages, records, self._codes, strict=True)):
             if code >= 0:
