@@ -165,7 +165,7 @@ class TableFolder:
     def publish(self) -> None:
         """Gives the files of a Parquet lake their names, and adds the table and its files to the manifest."""
         self._lake.manifest.tables[self.name] = self.table
-        self.table.is_made |= self.delta is not None and (self.delta.table is not None or self._schema is not None)
+        self.table.is_made |= self.delta is not None and (self.delta.table is not None or self.has_schema)
         if self.delta is None:
             self._may_be_published = True
             publish_files(self._lake.store, self.table, self.written)

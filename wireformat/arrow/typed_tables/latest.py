@@ -164,7 +164,7 @@ class LatestRows:
         self._small, self._small_rows = [], 0
 
     def _compacted(self, made: Changes, changes: TypedChanges) -> Changes:
-        if not changes.has_key:
+        if self.dropped and not changes.has_key:
             has_values = (made.kinds == TABLE_INSERT) | (made.kinds == TABLE_UPDATE)
             unsent = {name for name, flags in made.unsent.items() if flags[has_values].all()}
             gone = [name for name in self.dropped if name not in unsent]
