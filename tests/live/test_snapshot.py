@@ -98,6 +98,23 @@ def test_partitions(db: Database, tmp_path: Path) -> None:
         assert sorted(told(lake, table)) == [("insert", 1), ("insert", 2), ("update", 1)]
 
 
+@pytest.mark.parametrize("other", ["parts", "parts_2", "parts_2a"])
+def test_partitions_of_a_table_that_another_publication_has(db: Database, tmp_path: Path, other: str) -> None:
+    """The server sends their rows as those of the table, so they are copied once, into the table."""
+    db.execute("create table parts (id int primary key) partition by range (id)")
+    db.execute("create table parts_1 partition of parts for values from (0) to (10)")
+    db.execute("create table parts_2 partition of parts for values from (10) to (20) partition by range (id)")
+    db.execute("create table parts_2a partition of parts_2 for values from (10) to (15)")
+    db.execute("insert into parts values (1), (11)")
+    db.execute("create publication whole for table parts with (publish_via_partition_root)")
+    db.execute(f"create publication leaves for table {other}")
+    db.follow(tmp_path, publication=["leaves", "whole"], create_slot=True, snapshot=True)
+    db.execute("update parts set id = id")
+    db.follow(tmp_path, publication=["leaves", "whole"])
+    assert sorted(told(tmp_path, "public.parts")) == [("insert", 1), ("insert", 11), ("update", 1), ("update", 11)]
+    assert len(wf.lake.tables(tmp_path)) == 1
+
+
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 @pytest.mark.parametrize("state", ["changes", "latest"])
 def test_a_snapshot_that_was_stopped_begins_again(

@@ -31,6 +31,15 @@ _ARRAY_BYTES = 1 << 20
 _FIRST_USER_OID = 16384
 
 _TABLES = """
+with recursive listed as (
+    select c.oid, c.relkind, p.* from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables
+        where pubname in ({publications}) group by schemaname, tablename) p
+    join pg_catalog.pg_namespace n on n.nspname = p.schemaname
+    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
+), partitions as (
+    select h.inhrelid from listed l join pg_catalog.pg_inherits h on h.inhparent = l.oid and l.relkind = 'p'
+    union select h.inhrelid from partitions p join pg_catalog.pg_inherits h on h.inhparent = p.inhrelid
+)
 select n.nspname as schema, c.relname as table, c.oid::text as oid, c.relreplident::text as identity,
     c.relkind::text as kind, {filters} as filters,
     (select json_agg(json_build_array(a.attname, a.atttypid::text, a.atttypmod::text, t.typname, tn.nspname,
@@ -40,13 +49,16 @@ select n.nspname as schema, c.relname as table, c.oid::text as oid, c.relreplide
         join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
         left join pg_catalog.pg_index i on i.indrelid = c.oid and {is_identity}
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}) as columns
-from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables
-    where pubname in ({publications}) group by schemaname, tablename) p
-join pg_catalog.pg_namespace n on n.nspname = p.schemaname
-join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
+from listed p
+join pg_catalog.pg_class c on c.oid = p.oid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid not in (select inhrelid from partitions)
 order by 1, 2
 """
-"""The published tables and columns. From PostgreSQL 15 on, publications may have lists of columns and row filters."""
+"""The published tables and columns. From PostgreSQL 15 on, publications may have lists of columns and row filters.
+
+Where one publication has a partitioned table and another one its partitions, the server sends all rows as those of the
+partitioned table. Source: PostgreSQL, pgoutput.c, get_rel_sync_entry."""
 
 
 _REWRITTEN = """
