@@ -14,7 +14,9 @@ from wireformat.live.connection import Connection
 from wireformat.live.snapshot import published_tables
 from wireformat.stream.capture_position import CapturePosition
 
-from .databases import Database, changes_of, told
+from ..servers.installations import installations
+from ..servers.server import running
+from .databases import Database, changes_of, database, told
 
 ODD = ("a\tb", "\\", "\\N", "line\nfeed", "\r\b\f\v", "", "é表", "\\\\t", "a\\", "\\\\\\")
 
@@ -212,3 +214,22 @@ def test_tables_are_described_as_the_stream_describes_them(db: Database, key: st
         (found,) = published_tables(connection, ["of_k"])
     names = ("relation_id", "replica_identity", "columns", "key_columns", "type_oids", "typmods")
     assert {name: getattr(found.relation, name) for name in names} == {name: getattr(streamed, name) for name in names}
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("installed", sorted(installations()))
+def test_generated_columns_are_copied_where_they_are_sent(tmp_path: Path, installed: int) -> None:
+    """PostgreSQL 15 lists them as published, and does not send them: what was copied would never change."""
+    with running(installations()[installed]) as server, database(server, "generated") as db:
+        db.execute("create table g (id int primary key, twice int generated always as (id * 2) stored)")
+        db.execute("insert into g values (1)", "create publication of_g for table g")
+        if installed >= 18:
+            db.execute("alter publication of_g set (publish_generated_columns = stored)")
+        db.follow(tmp_path, publication="of_g", create_slot=True, snapshot=True)
+        db.execute("update g set id = 2")
+        db.follow(tmp_path, publication="of_g")
+        rows = changes_of(tmp_path, "public.g")
+    assert rows["id"].to_pylist() == [1, 2]
+    assert (rows["twice"].to_pylist() if "twice" in rows.column_names else None) == (
+        [2, 4] if installed >= 18 else None
+    )

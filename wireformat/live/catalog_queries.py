@@ -21,9 +21,10 @@ Source: PostgreSQL, relcache.c, RelationGetIndexList."""
 def is_sent(version: int, listed: str) -> str:
     """Returns SQL for whether a publication sends a column `a`.
 
+    Before PostgreSQL 18, generated columns are never sent; 15 lists them as published nevertheless.
+
     version   the major version of the server
     listed    SQL for the names of the columns that are published, known from PostgreSQL 15 on
     """
-    if version >= 15:
-        return f"a.attname = any ({listed})"
-    return "a.attgenerated = ''" if version >= 12 else "true"
+    is_listed = f"a.attname = any ({listed})" if version >= 15 else "true"
+    return f"{is_listed} and a.attgenerated = ''" if 12 <= version < 18 else is_listed
