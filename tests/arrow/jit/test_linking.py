@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
@@ -12,6 +13,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
 from wireformat.arrow.jit import linking
+from wireformat.arrow.jit.compiler import hot, inner
 
 CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 
@@ -45,7 +47,37 @@ def test_what_is_compiled_does_the_same(releases: tuple[tuple[int, int], ...], m
     kinds = {library.name.rsplit(".", 1)[-1]: type(library) for library in made}
     is_tried = numba.version_info.short in releases
     assert kinds["twice"] is (linking.LinkedLibrary if is_tried else JITCodeLibrary)
-    assert kinds["outer"] is JITCodeLibrary
+    assert kinds["outer"] is (linking.EntryLibrary if is_tried else JITCodeLibrary)
+
+
+@pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
+def test_only_hot_functions_are_always_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a hot one calls them first. Else a cold start grows: what is seldom called would be copied to each
+    place that calls it."""
+    made: list[JITCodeLibrary] = []
+
+    class Recorded(linking.LinkedLibrary):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **settings)
+            made.append(self)
+
+    @inner
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @hot
+    def four_times(number: int) -> int:
+        return twice(twice(number))
+
+    @numba.njit
+    def entry(number: int) -> int:
+        return four_times(number)
+
+    monkeypatch.setattr(linking, "LinkedLibrary", Recorded)
+    with linking.linking({twice.__qualname__, four_times.__qualname__}):
+        assert entry(3) == 12
+    is_inlined = {library.name: "alwaysinline" in library.get_llvm_str() for library in made}
+    assert is_inlined == {twice.__qualname__: False, four_times.__qualname__: True}
 
 
 def test_nothing_stays_changed_after_an_error() -> None:

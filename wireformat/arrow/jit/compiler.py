@@ -50,9 +50,10 @@ _FOLDER_LOCK = Lock()
 def inner(function: Function) -> Function:
     """Lets compiled functions call this function; for Python it stays a plain function.
 
-    Unlike njit this compiles one version for all constant arguments, which saves most of the time of a cold start.
+    Unlike njit this compiles one version for all constant arguments, which saves most of the time of a cold start. LLVM
+    decides whether it is inlined: without the setting here it would be wherever the first one that calls it is hot.
     """
-    return numba.extending.register_jitable(**_SETTINGS)(_named(function))
+    return numba.extending.register_jitable(**_SETTINGS, forceinline=False)(_named(function))
 
 
 def hot(function: Function) -> Function:

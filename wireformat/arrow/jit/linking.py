@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
@@ -35,9 +36,26 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
         return 0
 
 
+class EntryLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
+    """The machine code of an entry point, with the functions that were linked into it."""
+
+    def _optimize_final_module(self) -> None:
+        """Optimises the code once: numba's first round prepares it for counts of references, which it has none of.
+
+        What was linked becomes local. LLVM inlines a local function that is called at one place, however large it is;
+        of others only small ones.
+        """
+        for function in self._final_module.functions:
+            if function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        manager, builder = self._codegen._module_pass_manager()
+        manager.run(self._final_module, builder)
+
+
 @contextmanager
 def linking(names: Collection[str]) -> Iterator[None]:
-    """Within this context, functions with these qualified names get no machine code of their own."""
+    """Within this context, functions with these qualified names get no machine code of their own, and all others are
+    entry points."""
     if numba.version_info.short not in RELEASES:
         yield
         return
@@ -46,7 +64,7 @@ def linking(names: Collection[str]) -> Iterator[None]:
         set_env: Callable[[str, Any], None] = codegen.set_env
 
         def create_library(name: str, **settings: Any) -> JITCodeLibrary:
-            return (LinkedLibrary if name in names else JITCodeLibrary)(codegen, name, **settings)
+            return (LinkedLibrary if name in names else EntryLibrary)(codegen, name, **settings)
 
         def set_env_where_defined(name: str, env: Any) -> None:
             if codegen._engine.is_symbol_defined(name):

@@ -292,7 +292,7 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
     return at + 12, end, read_64(buffer, at + 4), True
 
 
-@inner
+@hot
 def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
     """What follows the record; see loop.py."""
     if end + 1 == stop and buffer[end] == END_OF_MESSAGE:
