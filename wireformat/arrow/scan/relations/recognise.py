@@ -55,7 +55,6 @@ from .entries import (
     HEAD,
     NEXT,
     SCHEMA,
-    TABLE,
     TAIL,
     UNDECIDED,
 )
@@ -246,7 +245,7 @@ def _has_room(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, table_by
     return cursor[LEARNED_USED] + size <= cursor[LEARNED_END]
 
 
-@inner
+@hot
 def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) -> Int:
     """Copies a noted text to text[used:], and makes that the text of an entry; returns the end of the copy."""
     buffer, text = arrays.buffer, arrays.text
@@ -263,13 +262,19 @@ def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) ->
     return used + length
 
 
-@inner
+@hot
 def _keep_name(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int, decodes: bool) -> Int:
     """Keeps a noted name as `_keep` does, in UTF-8 if it `decodes`; see `_keep_names`. It keeps none after -1."""
     if used < 0:
         return used
-    if not decodes or _is_known(arrays, start):
-        return _keep(arrays, entry, start, length, used)
+    if decodes and not _is_known(arrays, start):
+        return _keep_decoded(arrays, entry, start, length, used)
+    return _keep(arrays, entry, start, length, used)
+
+
+@inner
+def _keep_decoded(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) -> Int:
+    """Keeps a noted name in UTF-8; returns its end, or -1."""
     data = arrays.buffer if start >= 0 else arrays.text
     at = start if start >= 0 else ~start
     characters = arrays.settings[arrays.settings[CHARACTERS] :]
@@ -290,14 +295,17 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, decode
     """
     rows, image = arrays.rows, arrays.cells[map_index]
     relation, used = arrays.cursor[NEXT_ENTRY], arrays.cursor[LEARNED_USED]
-    for entry, field in ((SCHEMA, TABLE_SCHEMA), (TABLE, TABLE_NAME)):
-        used = _keep_name(arrays, relation + entry, rows[field, row], rows[field + 1, row], used, decodes)
-    for first, field in ((CELL_NAME, NAME), (CELL_TYPE, TYPE)):
-        entry = relation + CELLS + first
-        for cell in range(begin, rows[ENDS + map_index, row]):
-            start, length = np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1])
+    count = rows[ENDS + map_index, row] - begin
+    for texts in range(3):  # one loop: what it calls is large, and is inlined once
+        for index in range(2 if texts == 0 else count):
+            if texts == 0:
+                entry, field = relation + SCHEMA + index, TABLE_SCHEMA + 2 * index
+                start, length = rows[field, row], rows[field + 1, row]
+            else:
+                first, field = (CELL_NAME, NAME) if texts == 1 else (CELL_TYPE, TYPE)
+                entry = relation + CELLS + CELL_ENTRIES * index + first
+                start, length = np.int64(image[field, begin + index, 0]), np.int64(image[field, begin + index, 1])
             used = _keep_name(arrays, entry, start, length, used, decodes)
-            entry += CELL_ENTRIES
     return used
 
 
