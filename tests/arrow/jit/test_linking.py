@@ -10,10 +10,11 @@ from typing import Any
 import numba
 import pytest
 from numba.core.codegen import JITCodeLibrary
+from numba.core.event import Event, Listener, install_listener
 from numba.core.registry import cpu_target
 
 from wireformat.arrow.jit import linking
-from wireformat.arrow.jit.compiler import hot, inner
+from wireformat.arrow.jit.compiler import _INNER, hot, inner
 
 CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 
@@ -78,6 +79,39 @@ def test_only_hot_functions_are_always_inlined(monkeypatch: pytest.MonkeyPatch) 
         assert entry(3) == 12
     is_inlined = {library.name: "alwaysinline" in library.get_llvm_str() for library in made}
     assert is_inlined == {twice.__qualname__: False, four_times.__qualname__: True}
+
+
+@pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
+def test_a_function_is_compiled_once_for_hot_and_for_other_callers() -> None:
+    compiled: list[str] = []
+
+    @inner
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @hot
+    def four_times(number: int) -> int:
+        return twice(twice(number))
+
+    @inner
+    def six_times(number: int) -> int:
+        return twice(number) + four_times(number)
+
+    @numba.njit
+    def entry(number: int) -> int:
+        return six_times(number)
+
+    class Compiled(Listener):  # type: ignore[misc] # numba has no types
+        def on_start(self, event: Event) -> None:
+            compiled.append(event.data["dispatcher"].py_func.__qualname__)
+
+        def on_end(self, event: Event) -> None:
+            pass
+
+    with install_listener("numba:compile", Compiled()), linking.linking(_INNER):
+        assert entry(3) == 18
+    names = [one.__qualname__ for one in (twice, four_times, six_times, entry)]
+    assert sorted(compiled) == sorted(names)
 
 
 def test_nothing_stays_changed_after_an_error() -> None:

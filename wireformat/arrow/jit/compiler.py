@@ -26,7 +26,8 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-from .linking import linking
+from .linking import HOT, RELEASES, linking
+from .passes import Compiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,6 +37,12 @@ CHECKED = bool(numba.config.BOUNDSCHECK or numba.config.DISABLE_JIT)
 _SETTINGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_rewrites": True}
 """The compiled code does not allocate, is not called from C, and has no expressions of whole arrays. Without numba's
 support for these, a cold start is shorter."""
+
+_IS_LINKED = numba.version_info.short in RELEASES
+"""Whether inner functions are linked and passes left out, as in the releases of numba that this was tested with."""
+
+if _IS_LINKED:
+    _SETTINGS["pipeline_class"] = Compiler
 
 _INNER: set[str] = set()
 """The qualified names of functions that only compiled functions call."""
@@ -51,14 +58,21 @@ def inner(function: Function) -> Function:
     """Lets compiled functions call this function; for Python it stays a plain function.
 
     Unlike njit this compiles one version for all constant arguments, which saves most of the time of a cold start. LLVM
-    decides whether it is inlined: without the setting here it would be wherever the first one that calls it is hot.
+    decides whether it is inlined.
     """
-    return numba.extending.register_jitable(**_SETTINGS, forceinline=False)(_named(function))
+    return _jitable(_named(function), is_hot=False)
 
 
 def hot(function: Function) -> Function:
     """An inner function that is inlined. A call for each cell would be slow, since each array is seven arguments."""
-    return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(_named(function))
+    HOT.add(_named(function).__qualname__)
+    return _jitable(function, is_hot=True)
+
+
+def _jitable(function: Function, *, is_hot: bool) -> Function:
+    """Lets compiled functions call this function. Where it is linked, HOT alone says whether it is inlined."""
+    settings = _SETTINGS if _IS_LINKED else {**_SETTINGS, "forceinline": is_hot}
+    return numba.extending.register_jitable(**settings)(function)
 
 
 def _named(function: Function) -> Function:

@@ -19,9 +19,23 @@ from numba.core.registry import cpu_target
 RELEASES = ((0, 68),)
 """The releases of numba that linking was tested with."""
 
+HOT: set[str] = set()
+"""The qualified names of functions that are inlined wherever they are called."""
+
 
 class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
     """The LLVM code of one function, not optimised and without machine code."""
+
+    def add_llvm_module(self, module: Any) -> None:
+        """Adds the function's code.
+
+        numba's own setting, `forceinline`, holds for all that the function calls, too.
+        """
+        if self.name in HOT:
+            for function in module.functions:
+                if not function.is_declaration:
+                    function.add_function_attribute("alwaysinline")
+        super().add_llvm_module(module)
 
     def _optimize_final_module(self) -> None:
         pass
