@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import wireformat as wf
 from wireformat.live import Progress
 
 from ..cli.commands import run
@@ -43,6 +44,39 @@ def test_tables_that_are_there_are_no_reason_to_warn(db: Database, tmp_path: Pat
     db.execute('create table "odd Name" (id int primary key)', 'alter publication p add table "odd Name"')
     options = {"tables": ["public.*"], "partition_by": {'public."odd Name"': "id"}}
     assert warned(db, tmp_path / "lake", **options) == set()
+
+
+@pytest.mark.parametrize("pattern", ["public.parts_2", "public.parts_2a", "*.parts_2a"])
+@pytest.mark.parametrize("publication", [["whole"], ["leaves", "whole"]])
+def test_partitions_whose_rows_are_sent_as_those_of_their_table(
+    db: Database, tmp_path: Path, publication: list[str], pattern: str
+) -> None:
+    db.execute(
+        "create table parts (id int primary key) partition by range (id)",
+        "create table parts_2 partition of parts for values from (10) to (20) partition by range (id)",
+        "create table parts_2a partition of parts_2 for values from (10) to (15)",
+        "create publication whole for table parts with (publish_via_partition_root)",
+        "create publication leaves for table parts_2",
+    )
+    told = f"the publication sends the rows of {pattern} as those of public.parts; name that table"
+    lake = tmp_path / "lake"
+    assert warned(db, lake, publication=publication, tables=[pattern]) == {f"tables: {told}"}
+    db.execute("insert into parts values (11)")
+    assert warned(db, lake, publication=publication, tables=[pattern]) == {f"tables: {told}"}
+    assert wf.lake.tables(lake).num_rows == 0
+
+
+def test_partitions_whose_rows_are_sent_as_their_own(db: Database, tmp_path: Path) -> None:
+    db.execute(
+        "create table parts (id int primary key) partition by range (id)",
+        "create table parts_1 partition of parts for values from (0) to (10)",
+        "create publication leaves for table parts",
+    )
+    lake = tmp_path / "lake"
+    assert warned(db, lake, publication="leaves", tables=["public.parts_1"]) == set()
+    db.execute("insert into parts values (1)")
+    assert warned(db, lake, publication="leaves", tables=["public.parts_1"]) == set()
+    assert told(lake, "public.parts_1") == [("insert", 1)]
 
 
 @pytest.mark.parametrize(("before", "now"), [("p", "q"), ("p", ["p", "q"]), (["p", "q"], "q")])

@@ -82,6 +82,31 @@ def test_privileges_on_what_is_copied_are_enough(db: Database, role: str, tmp_pa
     assert told(tmp_path / "lake", "public.u") == [("insert", 1)]
 
 
+def test_partitions_are_not_read_whose_rows_are_sent_as_those_of_their_table(
+    db: Database, role: str, tmp_path: Path
+) -> None:
+    """Neither a privilege on them is needed, nor do their policies matter."""
+    db.execute(
+        "create table parts (id int primary key) partition by range (id)",
+        "create table parts_1 partition of parts for values from (0) to (10)",
+        "insert into parts values (1)",
+        "alter table parts_1 enable row level security",
+        "create publication whole for table parts with (publish_via_partition_root)",
+        "create publication leaves for table parts_1",
+        f"grant select on parts to {role}",
+    )
+    follow(db, role, tmp_path / "lake", publication=["leaves", "whole"], snapshot=True)
+    assert told(tmp_path / "lake", "public.parts") == [("insert", 1)]
+
+
+def test_a_table_of_two_publications_is_named_once(db: Database, role: str) -> None:
+    db.execute("create publication other for table t")
+    found = wf.live.check(db.dsn.replace("user=postgres", f"user={role}"), slot="none", publication=["p", "other"])
+    assert [one.text for one in found if one.check == "privileges"] == [
+        "the role may not read public.t: only a snapshot needs it"
+    ]
+
+
 def test_without_a_snapshot_no_privilege_is_needed(db: Database, role: str, tmp_path: Path) -> None:
     dsn = db.dsn.replace("user=postgres", f"user={role}")
     wf.live.create_slot(dsn, db.slot)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .connection import Connection
+
 
 def index_keys(version: int) -> str:
     """Returns SQL for the key columns of an index `i` of pg_index, as an array of column numbers.
@@ -28,3 +32,39 @@ def is_sent(version: int, listed: str) -> str:
     """
     is_listed = f"a.attname = any ({listed})" if version >= 15 else "true"
     return f"{is_listed} and a.attgenerated = ''" if 12 <= version < 18 else is_listed
+
+
+_SENT_TABLES = """
+with recursive listed as (
+    select c.oid, c.relkind, p.* from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables
+        where pubname in ({publications}) group by schemaname, tablename) p
+    join pg_catalog.pg_namespace n on n.nspname = p.schemaname
+    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
+), partitions as (
+    select h.inhrelid as oid, l.oid as ancestor
+        from listed l join pg_catalog.pg_inherits h on h.inhparent = l.oid and l.relkind = 'p'
+    union select h.inhrelid, p.ancestor from partitions p join pg_catalog.pg_inherits h on h.inhparent = p.oid
+), sent as (
+    select * from listed where oid not in (select oid from partitions)
+)
+"""
+
+
+def with_sent_tables(connection: Connection, publications: Sequence[str]) -> str:
+    """Returns the WITH clause of a query of the tables whose names the server sends with the rows of publications.
+
+    Where one publication has a partitioned table and another one its partitions, the server sends all rows as those of
+    the partitioned table. Source: PostgreSQL, pgoutput.c, get_rel_sync_entry.
+
+    sent         the tables: oid, relkind, schemaname, tablename, columns (names), filters (as JSON). From PostgreSQL 15
+                 on, publications may have lists of columns and row filters; before, these are null
+    partitions   the partitions whose rows are sent as those of another table: oid, ancestor; of several ancestors, one
+                 is in `sent`
+    """
+    has_lists = connection.version >= 15
+    return _SENT_TABLES.format(
+        collected="min(attnames::text)::name[] as columns, json_agg(rowfilter) as filters"
+        if has_lists
+        else "null::name[] as columns, null::json as filters",
+        publications=", ".join(map(connection.literal, publications)),
+    )

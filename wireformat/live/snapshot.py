@@ -22,7 +22,7 @@ from ..lsn import lsn_value
 from ..options import ReadOptions
 from ..options.table_names import written
 from .blockers import waits_for_slot
-from .catalog_queries import IS_IDENTITY, index_keys, is_sent
+from .catalog_queries import IS_IDENTITY, index_keys, is_sent, with_sent_tables
 from .connection import Connection
 from .messages import Gathered, MessageFile
 
@@ -30,18 +30,9 @@ _IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
 _ARRAY_BYTES = 1 << 20
 _FIRST_USER_OID = 16384
 
-_TABLES = """
-with recursive listed as (
-    select c.oid, c.relkind, p.* from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables
-        where pubname in ({publications}) group by schemaname, tablename) p
-    join pg_catalog.pg_namespace n on n.nspname = p.schemaname
-    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
-), partitions as (
-    select h.inhrelid from listed l join pg_catalog.pg_inherits h on h.inhparent = l.oid and l.relkind = 'p'
-    union select h.inhrelid from partitions p join pg_catalog.pg_inherits h on h.inhparent = p.inhrelid
-)
+_TABLES = """{sent_tables}
 select n.nspname as schema, c.relname as table, c.oid::text as oid, c.relreplident::text as identity,
-    c.relkind::text as kind, {filters} as filters,
+    c.relkind::text as kind, p.filters,
     (select json_agg(json_build_array(a.attname, a.atttypid::text, a.atttypmod::text, t.typname, tn.nspname,
             c.relreplident = 'f' or coalesce(a.attnum = any ({key_columns}), false)) order by a.attnum)
         from pg_catalog.pg_attribute a
@@ -49,16 +40,12 @@ select n.nspname as schema, c.relname as table, c.oid::text as oid, c.relreplide
         join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
         left join pg_catalog.pg_index i on i.indrelid = c.oid and {is_identity}
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}) as columns
-from listed p
+from sent p
 join pg_catalog.pg_class c on c.oid = p.oid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.oid not in (select inhrelid from partitions)
 order by 1, 2
 """
-"""The published tables and columns. From PostgreSQL 15 on, publications may have lists of columns and row filters.
-
-Where one publication has a partitioned table and another one its partitions, the server sends all rows as those of the
-partitioned table. Source: PostgreSQL, pgoutput.c, get_rel_sync_entry."""
+"""The published tables and columns."""
 
 
 _REWRITTEN = """
@@ -215,14 +202,11 @@ def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
 
 def published_tables(connection: Connection, publications: Sequence[str]) -> list[PublishedTable]:
     """Returns the tables of publications, with the columns that are published. Raises ServerError."""
-    has_lists = connection.version >= 15
     sql = _TABLES.format(
-        filters="p.filters" if has_lists else "null",
+        sent_tables=with_sent_tables(connection, publications),
         published=is_sent(connection.version, "p.columns"),
         key_columns=index_keys(connection.version),
         is_identity=IS_IDENTITY,
-        collected="min(attnames::text)::name[] as columns, json_agg(rowfilter) as filters" if has_lists else "1",
-        publications=", ".join(map(connection.literal, publications)),
     )
     return [_table(row) for row in connection.query(sql)]
 

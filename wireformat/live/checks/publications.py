@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...errors import counted
 from ...options import ReadOptions
 from ...options.table_names import MOST_NAMES, suggestion, written
-from ..catalog_queries import is_sent
+from ..catalog_queries import is_sent, with_sent_tables
 from ..connection import Connection
 from .findings import Finding, Wanted
 from .identities import identity_findings
@@ -38,17 +38,32 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
         )
     yield from _other_publications(wanted)
     for name in wanted.publications:
-        rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
-        if not rows:
-            yield Finding(
-                "error",
-                "publication",
-                f"{name} does not exist",
-                f"CREATE PUBLICATION {connection.identifier(name)} FOR TABLE …",
-            )
-            continue
-        yield from _tables(connection, name, rows[0], wanted)
-    yield from _named(connection, wanted)
+        yield from _publication(connection, name)
+    tables = connection.query(
+        _TABLES.format(
+            sent_tables=with_sent_tables(connection, wanted.publications),
+            published=is_sent(connection.version, "p.columns"),
+        )
+    )
+    yield from _privileges(tables, wanted)
+    yield from _named(connection, tables, wanted)
+
+
+def _publication(connection: Connection, name: str) -> Iterator[Finding]:
+    """Yields whether a publication exists and has tables, and those of them whose rows cannot be changed."""
+    literal = connection.literal(name)
+    rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {literal}")
+    if not rows:
+        advice = f"CREATE PUBLICATION {connection.identifier(name)} FOR TABLE …"
+        yield Finding("error", "publication", f"{name} does not exist", advice)
+        return
+    tables = connection.query(f"select tablename from pg_catalog.pg_publication_tables where pubname = {literal}")
+    if tables:
+        yield Finding("ok", "publication", f"{name} has {counted(len(tables), 'table')}")
+    else:
+        yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
+    if "t" in (rows[0].get("pubupdate"), rows[0].get("pubdelete")):
+        yield from identity_findings(connection, name)
 
 
 def _other_publications(wanted: Wanted) -> Iterator[Finding]:
@@ -65,54 +80,56 @@ def _other_publications(wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-def _named(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
+def _named(connection: Connection, sent: Sequence[dict[str, str | None]], wanted: Wanted) -> Iterator[Finding]:
     """Yields a warning for each pattern of an option that no table of the publications matches.
 
     It is not an error, since the table may be added later.
     """
-    if not any(wanted.named.values()):
+    tables = [_name(row) for row in sent]
+    missing = [
+        (option, pattern)
+        for option, patterns in wanted.named.items()
+        for pattern in patterns
+        if not any(map(ReadOptions(tables=(pattern,)).keeps_table, tables))
+    ]
+    if not missing:
         return
-    names = ", ".join(map(connection.literal, wanted.publications))
-    rows = connection.query(
-        f"select schemaname, tablename from pg_catalog.pg_publication_tables where pubname in ({names})"
-    )
-    tables = [(row["schemaname"] or "", row["tablename"] or "") for row in rows]
+    partitions = connection.query(_PARTITIONS.format(sent_tables=with_sent_tables(connection, wanted.publications)))
     there = [written(table) for table in tables]
-    for option, patterns in wanted.named.items():
-        for pattern in patterns:
-            if not any(map(ReadOptions(tables=(pattern,)).keeps_table, tables)):
-                yield Finding(
-                    "warning",
-                    option,
-                    f"no table of the publication is {written(pattern)}{suggestion(written(pattern), there)}",
-                    "correct the name, or add the table to the publication",
-                )
+    for option, pattern in missing:
+        keeps, name = ReadOptions(tables=(pattern,)).keeps_table, written(pattern)
+        sent_as = next((row for row in partitions if keeps(_name(row))), None)
+        if sent_as:
+            table = written((sent_as["ancestor_schema"], sent_as["ancestor_name"]))
+            text, advice = f"the publication sends the rows of {name} as those of {table}", "name that table"
+        else:
+            text = f"no table of the publication is {name}{suggestion(name, there)}"
+            advice = "correct the name, or add the table to the publication"
+        yield Finding("warning", option, text, advice)
 
 
-_TABLES = """
-select t.schemaname, t.tablename,
-    pg_catalog.has_schema_privilege(n.oid, 'USAGE') and not exists (select from pg_catalog.pg_attribute a
+_PARTITIONS = """{sent_tables}
+select n.nspname as schemaname, c.relname as tablename, s.schemaname as ancestor_schema, s.tablename as ancestor_name
+from partitions p
+join sent s on s.oid = p.ancestor
+join pg_catalog.pg_class c on c.oid = p.oid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace order by 1, 2
+"""
+"""The partitions whose rows are sent as those of another table."""
+
+_TABLES = """{sent_tables}
+select p.schemaname, p.tablename,
+    pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') and not exists (select from pg_catalog.pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}
         and not pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')) as may_select,
     pg_catalog.row_security_active(c.oid) as lacks_rows
-from pg_catalog.pg_publication_tables t
-join pg_catalog.pg_namespace n on n.nspname = t.schemaname
-join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
-where t.pubname = {publication} order by 1, 2
+from sent p join pg_catalog.pg_class c on c.oid = p.oid order by 1, 2
 """
+"""The published tables, and whether the role may read all rows of their published columns."""
 
 
-def _tables(connection: Connection, name: str, publication: dict[str, str | None], wanted: Wanted) -> Iterator[Finding]:
-    """Yields what is found about the tables of a publication; `publication` is its row of pg_publication."""
-    published = is_sent(connection.version, "t.attnames")
-    tables = connection.query(_TABLES.format(published=published, publication=connection.literal(name)))
-    if tables:
-        yield Finding("ok", "publication", f"{name} has {counted(len(tables), 'table')}")
-    else:
-        yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
-    yield from _privileges(tables, wanted)
-    if "t" in (publication.get("pubupdate"), publication.get("pubdelete")):
-        yield from identity_findings(connection, name)
+def _name(row: dict[str, str | None]) -> tuple[str, str]:
+    return row["schemaname"] or "", row["tablename"] or ""
 
 
 def _privileges(tables: Sequence[dict[str, str | None]], wanted: Wanted) -> Iterator[Finding]:
@@ -122,7 +139,7 @@ def _privileges(tables: Sequence[dict[str, str | None]], wanted: Wanted) -> Iter
     """
     lacks: dict[str, list[str]] = {"select": [], "rows": []}
     for row in tables:
-        table = (row["schemaname"] or "", row["tablename"] or "")
+        table = _name(row)
         if wanted.reading.keeps_table(table) and table not in (wanted.copied or ()):
             if row["may_select"] == "f":
                 lacks["select"].append(written(table))
