@@ -166,11 +166,72 @@ def test_a_missing_file_is_named() -> None:
         read("missing.bin")
 
 
+CUT = r"{}\.parquet: expected a complete Parquet file, got one that is cut or damaged \(.*\): write it again, or leave "
+"""What is said of a file that cannot be read."""
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cut.parquet"
     path.write_bytes(b"PAR1 and nothing else")
     with pytest.raises(OSError, match=r"cut\.parquet: "):
         read(path)
+
+
+@pytest.mark.parametrize("size", [-1, 1000, 6, 4])
+def test_a_parquet_file_that_is_cut(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "cut.parquet"
+    pq.write_table(pa.table({"payload": MESSAGES * 100}), path, compression="none")
+    path.write_bytes(path.read_bytes()[:size])
+    for order_by in (None, ["offset"]):
+        with pytest.raises(OSError, match=CUT.format("cut")) as raised:
+            read(path, order_by=order_by)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("size", "said"), [(0, "no bytes"), (1, "only 1 byte"), (3, "only 3 bytes")])
+def test_a_parquet_file_without_its_first_bytes(tmp_path: Path, size: int, said: str) -> None:
+    path = tmp_path / "begun.parquet"
+    path.write_bytes(b"PAR1"[:size])
+    with pytest.raises(wf.OptionError, match=rf"begun\.parquet has {said}, so it is not .*remove it"):
+        read(path)
+
+
+VERBS: dict[str, Callable[[wf.Capture], Any]] = {
+    "changes": lambda capture: capture.changes().read_all(),
+    "committed": lambda capture: capture.committed().read_all(),
+    "typed": lambda capture: capture.typed("public.orders").read_all(),
+    "tables": lambda capture: capture.tables(),
+    "open": lambda capture: capture.open(),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("name", ["b.parquet", "b.bin"])
+def test_a_file_that_is_removed_before_it_is_read(tmp_path: Path, verb: str, name: str) -> None:
+    path = tmp_path / name
+    if path.suffix == ".bin":
+        path.write_bytes(b"".join(MESSAGES))
+    else:
+        pq.write_table(pa.table({"payload": MESSAGES}), path)
+    capture = wf.Capture([path], "gaussdb-binary")
+    path.unlink()
+    with pytest.raises(
+        OSError, match=rf"{name}: No such file or directory; it was there .*: put it back, or"
+    ) as raised:
+        VERBS[verb](capture)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_file_that_is_damaged_before_it_is_read(tmp_path: Path, verb: str) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"payload": MESSAGES * 100}), path, compression="snappy", use_dictionary=False)
+    capture = wf.Capture([path], "gaussdb-binary")
+    data = path.read_bytes()
+    for now in (data[:-100], data[:100] + bytes([255] * 500) + data[600:]):
+        path.write_bytes(now)
+        with pytest.raises(OSError, match=CUT.format("c")):
+            VERBS[verb](capture)
 
 
 def parts(tmp_path: Path, *ranges: list[int]) -> Iterator[Path]:

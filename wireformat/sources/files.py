@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import OptionError
+from ..errors import OptionError, counted
 from ..formats.base import Format
 from ..formats.guess import guess_format
 from ..formats.registry import find_format
@@ -159,16 +159,17 @@ def is_parquet(path: Path, name: str) -> bool:
 def file_source(path: Path, name: str, format: Format, column: str | None) -> Source:
     """Returns the source of a regular file, which is a Parquet file if its first bytes say so.
 
-    Raises OSError if the file cannot be read, and OptionError for one of OTHER_FILES, for an empty file that is called
-    `.parquet`, and for a column that is missing or not binary.
+    Raises OSError if the file cannot be read, and OptionError for one of OTHER_FILES, for a file that is called
+    `.parquet` and has no first bytes, and for a column that is missing or not binary.
     """
     with path.open("rb") as file, errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
     if head == PARQUET_MAGIC:
         return _parquet(name, path, path.stat().st_size, column)
-    if not head and path.suffix.lower() == ".parquet":
+    if len(head) < len(PARQUET_MAGIC) and path.suffix.lower() == ".parquet":
+        size = f"only {counted(len(head), 'byte')}" if head else "no bytes"
         raise OptionError(
-            f"{name} has no bytes, so it is not a Parquet file: its writer was probably stopped; write it again, or "
+            f"{name} has {size}, so it is not a Parquet file: its writer was probably stopped; write it again, or "
             "remove it"
         )
     _check_is_no_other_file(name, head)

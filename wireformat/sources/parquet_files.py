@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,7 +70,8 @@ class ParquetSource:
             find_column(self.name, parquet.schema_arrow, self.column)  # the file may have been replaced
             if self.groups is not None and self.groups.stop > parquet.num_row_groups:
                 expected, found = (counted(count, "row group") for count in (self.groups.stop, parquet.num_row_groups))
-                raise OSError(f"expected at least {expected}, as when it was looked at first, got {found}")
+                text = f"expected at least {expected}, as when it was looked at first, got {found}"
+                raise OSError(errno.ESTALE, text)
             yield parquet
 
     def _batches(self, parquet: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -65,10 +65,23 @@ class Source(Protocol):
 
 @contextmanager
 def errors_of(name: str, *others: type[Exception]) -> Iterator[None]:
-    """Raises errors of reading a source, and others, as OSError with the name of the source."""
+    """Raises errors of reading a source that was found as OSError with the name of the source.
+
+    others   the errors of the library that reads it, if it is a Parquet file
+    """
     kinds: tuple[type[Exception], ...] = (OSError, *others)
     try:
         yield
     except kinds as error:
-        text = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise OSError(f"{name}: {text}") from None
+        raise OSError(f"{name}: {_explained(error, is_parquet=bool(others))}") from None
+
+
+def _explained(error: Exception, *, is_parquet: bool) -> str:
+    """Returns what is wrong, and what to do about it."""
+    if isinstance(error, FileNotFoundError):
+        return "No such file or directory; it was there when it was looked at first: put it back, or leave it out"
+    text: str = getattr(error, "strerror", None) or str(error).splitlines()[0].split(". ")[0].removesuffix(".")
+    is_of_the_system = isinstance(error, OSError) and error.errno is not None
+    if is_of_the_system or not is_parquet or not isinstance(error, (OSError, ValueError)):
+        return text
+    return f"expected a complete Parquet file, got one that is cut or damaged ({text}): write it again, or leave it out"
