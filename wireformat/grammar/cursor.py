@@ -73,10 +73,9 @@ class Cursor:
         data, start = self.data, self.at + 1
         end = data.find(quote, start, self.stop)
         twice = quote * 2
-        doubled = False
-        while end >= 0 and data.startswith(twice, end, self.stop):
-            doubled = True
-            end = data.find(quote, end + 2, self.stop)
+        doubled = end >= 0 and data.startswith(twice, end, self.stop)
+        if doubled:
+            end = closing_quote(data, quote, quote, end, self.stop)
         if end < 0:
             raise ShortData(f"a closing {quote.decode()}", f"the end of the {self.whole}", **self.where(path))
         self.at = end + 1
@@ -124,3 +123,26 @@ def decode_text(raw: bytes, encoding: str, errors: str, **where: Any) -> str:
         raise BadText(
             f"text in {encoding}", counted(error.end - error.start, "invalid byte"), field_offset=error.start, **where
         ) from None
+
+
+def closing_quote(data: bytes, quote: bytes, escape: bytes, at: int, stop: int) -> int:
+    """Returns where the first quote from `at` on is that is not escaped; -1 if there is none.
+
+    escape   the byte before an escaped quote, or before itself: a backslash, or the quote
+
+    A text can have millions of escapes: whole parts of it are searched, and not one escape after the other.
+    """
+    size = 64
+    while at < stop:
+        part = data[at : min(at + size, stop)]
+        if at + len(part) < stop:
+            part = part.rstrip(escape)  # what it escapes may follow
+        unescaped = part
+        for pair in {escape + escape: None, escape + quote: None}:
+            unescaped = unescaped.replace(pair, bytes(2))
+        found = unescaped.find(quote)
+        if found >= 0:
+            return at + found
+        at += len(part)
+        size *= 2
+    return -1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import BadText, BadValue, DecodeError
-from .cursor import Cursor
+from .cursor import Cursor, closing_quote
 
 _BACKSLASH = ord("\\")
 _SPACE = re.compile(rb"[ \t\n\r]*")
@@ -59,8 +59,8 @@ def read_string(cursor: Cursor, path: str) -> JsonString:
     cursor.expect(b'"', path)
     start = cursor.at
     end = data.find(b'"', start, cursor.stop)
-    while end > start and data[end - 1] == _BACKSLASH and _backslashes(data, start, end) % 2:
-        end = data.find(b'"', end + 1, cursor.stop)
+    if end > start and data[end - 1] == _BACKSLASH:
+        end = closing_quote(data, b'"', b"\\", start, cursor.stop)
     if end < 0:
         cursor.fail('a closing "', path, at=cursor.stop)
     raw = data[start:end]
@@ -106,14 +106,6 @@ def _replaced(pattern: re.Pattern[bytes], replace: Callable[[re.Match[bytes]], b
         found += replace(match)
         done = match.end()
     return bytes(found + raw[done:])
-
-
-def _backslashes(data: bytes, start: int, end: int) -> int:
-    """Returns the number of consecutive backslashes before `end`."""
-    at = end
-    while at > start and data[at - 1] == _BACKSLASH:
-        at -= 1
-    return end - at
 
 
 def _unescaped(raw: bytes, start: int, path: str, encoding: str) -> bytes:
