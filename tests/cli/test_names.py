@@ -128,7 +128,7 @@ def test_files_with_such_names(capture: Path, tmp_path: Path) -> None:
     assert output.exists()
     result = run("tables", capture.rename(tmp_path / f"{BAD}.parquet"))
     assert result.exit_code == 2
-    assert result.stderr.endswith(".parquet: expected a name in UTF-8\n")
+    assert result.stderr.endswith(".parquet: expected a name in UTF-8, since it is a Parquet file: rename it\n")
 
 
 def test_show_looks_for_tables_by_their_bytes(capture: Path) -> None:

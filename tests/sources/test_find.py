@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -336,3 +337,43 @@ def test_what_steers_a_terminal_is_escaped_in_the_repr(tmp_path: Path) -> None:
     path = tmp_path / "a\x1b[31m.bin"
     path.write_bytes(b"")
     assert r"a\x1b[31m.bin" in repr(wf.Capture(path, "gaussdb-binary"))
+
+
+@pytest.mark.parametrize("messages", ["", [""], "a\0b"])
+def test_what_is_no_path(messages: Any) -> None:
+    """An empty one would be the current folder."""
+    with pytest.raises(wf.OptionError, match="expected a path, a folder or a pattern, got"):
+        find_sources(messages, FORMAT)
+
+
+def test_a_uri_is_no_path() -> None:
+    with pytest.raises(wf.OptionError, match=r"^s3://bucket/x.parquet is a URI, not a path: pass a dataset"):
+        find_sources("s3://bucket/x.parquet", FORMAT)
+
+
+@pytest.mark.parametrize("pattern", ["", "*.bin"])
+def test_a_link_to_a_file_that_is_missing_is_not_left_out(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "1.bin").write_bytes(MESSAGES[0])
+    (tmp_path / "2.bin").symlink_to(tmp_path / "gone")
+    with pytest.raises(FileNotFoundError, match=r"2\.bin"):
+        find_sources(tmp_path / pattern, FORMAT)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    """Its writer would be told that nobody reads, or wait for ever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(wf.OptionError, match="pipe is not a regular file, and can be read only once: save"):
+        find_sources(pipe, FORMAT)
+
+
+def test_a_parquet_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"lat\xe9.parquet")
+    try:
+        pq.write_table(TABLE, tmp_path / "a.parquet")
+        (tmp_path / "a.parquet").rename(path)
+    except OSError:
+        pytest.skip("the file system takes only UTF-8")
+    with pytest.raises(wf.OptionError, match="expected a name in UTF-8, since it is a Parquet file: rename it"):
+        find_sources(path, FORMAT)

@@ -160,11 +160,15 @@ def file_source(path: Path, name: str, format: Format, column: str | None) -> So
     """Returns the source of a regular file, which is a Parquet file if its first bytes say so.
 
     Raises OSError if the file cannot be read, and OptionError for one of OTHER_FILES, for a file that is called
-    `.parquet` and has no first bytes, and for a column that is missing or not binary.
+    `.parquet` and has no first bytes, for a Parquet file whose name is not UTF-8, for a pipe, and for a column that is
+    missing or not binary.
     """
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{name} is not a regular file, and can be read only once: save what comes from it in a file")
     with path.open("rb") as file, errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
     if head == PARQUET_MAGIC:
+        _check_is_utf8(path)
         return _parquet(name, path, path.stat().st_size, column)
     if len(head) < len(PARQUET_MAGIC) and path.suffix.lower() == ".parquet":
         size = f"only {counted(len(head), 'byte')}" if head else "no bytes"
@@ -181,6 +185,14 @@ def _check_is_no_other_file(name: str, head: bytes) -> None:
     for magic, advice in OTHER_FILES.items():
         if head.startswith(magic):
             raise OptionError(f"{name} {advice}")
+
+
+def _check_is_utf8(path: Path) -> None:
+    """Raises OptionError for a name that pyarrow does not take."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"{path}: expected a name in UTF-8, since it is a Parquet file: rename it") from None
 
 
 def _parquet(name: str, file: Path | BinaryIO, size: int, column: str | None) -> ParquetSource:

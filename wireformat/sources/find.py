@@ -87,11 +87,17 @@ def _paths(messages: Any) -> list[Path] | None:
 
 def _expanded(text: str) -> list[Path]:
     """Returns a file, the files of a folder, or those that match a pattern, in natural order."""
+    if not text or "\0" in text:
+        raise OptionError(f"messages: expected a path, a folder or a pattern, got {shown(text)}")
     path = Path(text)
     if path.is_dir():
-        found = [one for one in path.iterdir() if one.is_file() and not one.name.startswith((".", "_"))]
-    elif not path.exists() and glob.has_magic(text):
-        found = [one for one in map(Path, glob.glob(text, recursive=True)) if one.is_file()]  # noqa: PTH207 - of any root
+        found = [one for one in path.iterdir() if _is_taken(one) and not one.name.startswith((".", "_"))]
+    elif path.exists():
+        return [path]
+    elif "://" in text:
+        raise OptionError(f"{text} is a URI, not a path: pass a dataset, such as pyarrow.dataset.dataset({text!r})")
+    elif glob.has_magic(text):
+        found = [one for one in map(Path, glob.glob(text, recursive=True)) if _is_taken(one)]  # noqa: PTH207 - of any root
     else:
         return [path]
     if not found and path.is_dir():
@@ -99,6 +105,11 @@ def _expanded(text: str) -> list[Path]:
     if not found:
         raise OptionError(f"no file matches {text}: expected a path, a folder, or a pattern such as captures/*.parquet")
     return sorted(found, key=natural_order)
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether it is a file. So is a link to one that is missing: an error says so, which is better than to lose it."""
+    return path.is_file() or not path.exists()
 
 
 def natural_order(path: Path) -> list[list[tuple[int, int, str]]]:
