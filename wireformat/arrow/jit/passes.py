@@ -21,7 +21,7 @@ UNUSED = {
 """Passes by the name of their class, and what they are for: no compiled function has it, and the passes take time.
 
 IRLegalization is needed. It marks where variables end: without that, LLVM keeps values through loops that no longer
-need them, and a scan of JSON takes 1.3 times as long.
+need them, and the scan of JSON becomes slower.
 """
 
 
