@@ -49,7 +49,8 @@ class Capture(CaptureTables):
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
     drop_resent     whether to drop transactions that the server sent again after a restart
     memory_limit    the number of bytes of rows of open transactions that stay in memory; the rest go to temporary
-                    files. `write` keeps as many bytes of rows waiting before it writes them
+                    files. `write` keeps as many bytes of rows waiting before it writes them. A small limit also
+                    makes what is decoded together smaller
     after           the `position` of an earlier capture of the stream, to continue after it
     slot            for messages of a slot that end with a whole transaction: the slot, and the LSN up to which the
                     messages go. It becomes part of the `position` at their end

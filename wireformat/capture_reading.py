@@ -179,7 +179,7 @@ class CaptureReading:
             decoder.set_relations(relations)
         self._order = order = SourceOrder(self._name)
         known = 0
-        for given, begins in pieces(self._sources):
+        for given, begins in pieces(self._sources, self._memory_limit):
             for index, before in begins:
                 first = decoder.messages + before
                 self._firsts += [first] * (index + 1 - len(self._firsts))
@@ -263,7 +263,7 @@ class CaptureReading:
         """Yields control records. Other records are not checked, and how far this reading comes does not matter."""
         options = replace(self._options.filtered(kinds=CONTROL_KINDS), mode="PERMISSIVE")
         decoder = self._make_decoder(options, None)
-        for given, _ in pieces(self._sources):
+        for given, _ in pieces(self._sources, self._memory_limit):
             yield from controls_in(decoder.batches(given, self._schema))
 
     def _known_relations(self) -> Iterator[pa.RecordBatch]:

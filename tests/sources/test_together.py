@@ -59,6 +59,21 @@ def test_small_files_are_read_together(
     assert begins == [(0, 0), (1, 2), (2, 4), (3, 6)]
 
 
+@pytest.mark.parametrize(("memory_limit", "counts"), [(0, [2, 2, 2, 1]), (8 * 4 * 128, [4, 3]), (1 << 28, [7])])
+def test_a_memory_limit_bounds_what_is_put_together(memory_limit: int, counts: list[int], tmp_path: Path) -> None:
+    """An eighth of it; it holds for the parts of one source, too, whose rows once took four times as much memory."""
+    messages = [*SAMPLES.values()][:7]
+    parts = in_parts(messages, 2)
+    write_files(tmp_path, parts)
+    for given in (tmp_path, pa.table({"payload": pa.chunked_array([pa.array(part) for part in parts])})):
+        sources = find_sources(given, FORMAT)
+        found = [*pieces(sources, memory_limit)]
+        assert [len(piece.messages.messages) for piece in found] == counts
+        assert [message for piece in found for message in piece.messages.messages.to_pylist()] == messages
+        assert sum(piece.messages.read_bytes for piece in found) == sum(source.size or 0 for source in sources)
+        assert sorted({index for piece in found for index, _ in piece.begins}) == [*range(len(sources))]
+
+
 def test_files_of_several_kinds_are_read_in_order(tmp_path: Path) -> None:
     """Files of messages are put together, too, but not with Parquet files; one without rows is alone."""
     messages = [*SAMPLES.values()][:7]

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from ..arrow.scan.message_batches import COUNTED_BYTES, counted_bytes
-from ..limits import MESSAGE_BATCH_BYTES
+from ..limits import MESSAGE_BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .source import Source, SourceMessages
 
 Item = TypeVar("Item")
+
+PIECE_SHARE = 8
+"""One part in so many of a memory limit may be put together."""
 
 
 def chunked(arrays: Iterable[pa.Array], most_bytes: int | None = None) -> Iterator[pa.ChunkedArray]:
@@ -36,10 +39,19 @@ class Piece(NamedTuple):
     begins: list[tuple[int, int]]
 
 
-def pieces(sources: Sequence[Source]) -> Iterator[Piece]:
-    """Yields the messages of all sources, in order; what small sources have is put together."""
-    given = (_Given(index, source, messages) for index, source in enumerate(sources) for messages in source.read())
-    for some in _together(given, attrgetter("counted_bytes"), attrgetter("kind"), MESSAGE_BATCH_BYTES):
+def pieces(sources: Sequence[Source], memory_limit: int = OPEN_TRANSACTIONS_BYTES) -> Iterator[Piece]:
+    """Yields the messages of all sources, in order; what small sources have is put together.
+
+    memory_limit   that of a Capture; it bounds what is put together, as MESSAGE_BATCH_BYTES does, since the rows of
+                   small messages take many times as much memory
+    """
+    most_bytes = min(MESSAGE_BATCH_BYTES, memory_limit // PIECE_SHARE)
+    given = (
+        _Given(index, source, messages)
+        for index, source in enumerate(sources)
+        for messages in _apart(source.read(), most_bytes)
+    )
+    for some in _together(given, attrgetter("counted_bytes"), attrgetter("kind"), most_bytes):
         begins, count = [], 0
         for one in some:
             begins.append((one.source_index, count))
@@ -71,6 +83,18 @@ class _Given(NamedTuple):
         if isinstance(messages, pa.ChunkedArray):
             return sum(map(counted_bytes, messages.chunks))
         return max(self.messages.read_bytes, COUNTED_BYTES * len(messages))
+
+
+def _apart(given: Iterable[SourceMessages], most_bytes: int) -> Iterator[SourceMessages]:
+    """Yields messages; if fewer bytes than usual may be put together, it takes apart what a source has put together."""
+    for one in given:
+        if most_bytes >= MESSAGE_BATCH_BYTES or not isinstance(one.messages, pa.ChunkedArray):
+            yield one
+            continue
+        parts = [*chunked(one.messages.chunks, most_bytes)] or [one.messages]
+        each, rest = divmod(one.read_bytes, len(parts))
+        for number, messages in enumerate(parts):
+            yield one._replace(messages=messages, read_bytes=each + (number < rest))
 
 
 def _joined(some: Sequence[SourceMessages]) -> SourceMessages:
