@@ -26,6 +26,8 @@ from wireformat.arrow.readers.reader import FEW_TEXTS
 from wireformat.arrow.scan import message_batches
 from wireformat.arrow.scan.kernels import pgoutput_relations
 from wireformat.arrow.written import encode
+from wireformat.chunks.capture import ChunkCapture
+from wireformat.chunks.summary import summarized
 from wireformat.formats.registry import find_format
 from wireformat.sources.picking.skipping import Skipped, skip_messages
 
@@ -164,6 +166,7 @@ def use_everything() -> str:
         for format, bad in BAD_BYTES.items():
             digest.update(repr(rows(wf.arrow.changes([bad], format, mode="PERMISSIVE"))).encode())
     digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
+    digest.update(repr(summarized(ChunkCapture(TYPED, FORMAT)).observed).encode())
     return digest.hexdigest()
 
 
