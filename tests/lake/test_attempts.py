@@ -116,11 +116,18 @@ def test_an_attempt_that_fails_while_the_driver_publishes(
 
 
 def test_two_attempts_that_succeed(moves: bool, tmp_path: Path) -> None:
-    """Readers of the folder see the rows once."""
+    """Readers of the folder see the rows once, and the files of the other attempt do not stay."""
     lake, plan = opened(tmp_path, "parquet")
-    attempt(plan)
-    publish(lake, attempt(plan), END)
+    files_of_other = [file.unfinished for table in attempt(plan) for file in table.files]
+    assert all(map(lake.store.has, files_of_other))
+    foreign = f"{files_of_other[0].rpartition('/')[0]}/.wireformat-0123abcd-wireformat-000007.parquet"
+    lake.store.write(foreign, b"of another write")
+    files = attempt(plan)
+    publish(lake, files, END)
     check(MESSAGES, tmp_path, "changes")
+    assert not any(map(lake.store.has, files_of_other))
+    assert sum(len(table.files) for table in files) == len(parquet_files(tmp_path) - {foreign})
+    assert lake.store.has(foreign)
 
 
 @pytest.mark.parametrize("format", OPTIONS)

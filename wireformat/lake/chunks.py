@@ -98,7 +98,7 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
             there.versions, there.current = table.table.versions, table.table.current
         for_each(publish_table, tables, PUBLISHED_AT_ONCE)
         lake.commit(position)
-        if lake.format != "delta" and not lake.store.moves:
+        if lake.format != "delta":
             _remove_others(lake, tables)
     except BaseException:
         if not lake.was_committed():
@@ -107,7 +107,10 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
 
 
 def _remove_others(lake: Lake, tables: Iterable[TableFiles]) -> None:
-    """Removes the files of attempts that have lost; an attempt that ends after the commit removes its own."""
+    """Removes the files of attempts that have lost, or were killed before theirs had names that readers see.
+
+    An attempt that ends after the commit removes its own.
+    """
     own = {file.path for table in tables for file in table.files}
     for folder in {path.rpartition("/")[0] for path in own}:
         for path in lake.files_of_this_write(folder):

@@ -15,7 +15,7 @@ from ..stream.capture_position import CapturePosition
 from .delta.log import undo_damaged_commits
 from .stored.manifest import Manifest, read_manifest, write_manifest
 from .stored.schema import known_versions
-from .stored.store import HIDDEN, Store
+from .stored.store import HIDDEN, Store, shown_name
 from .table_folder import LakeFiles, TableFolder
 
 _FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
@@ -125,9 +125,10 @@ class Lake:
         return f"{folder}/wireformat-{self._write:06d}{self._attempt}{number}.parquet"
 
     def files_of_this_write(self, folder: str) -> Iterator[str]:
-        """Yields the files in a folder that have names of this write, also those of another attempt to make it."""
+        """Yields the files in a folder that have, or were to get, names of this write, also those of another attempt to
+        make it."""
         for path in self.store.files(folder):
-            found = _FILE.fullmatch(path.rpartition("/")[2])
+            found = _FILE.fullmatch(shown_name(path))
             if found and int(found[1]) == self._write:
                 yield path
 

@@ -24,6 +24,8 @@ from ...options.local_paths import in_home, path_or_uri
 HIDDEN = ".wireformat-"
 """The beginning of the names of unfinished files. Readers of folders skip names that begin with a dot."""
 
+_HIDDEN_BYTES = 4
+"""Random bytes that follow, as hex digits. Then comes the name that the file is to get."""
 
 _MAY_NOT = "a folder that this user may read and write", "change its owner or permissions, or pass another folder"
 _IN_THE_WAY = "a path whose parents are folders", "move away what is in the way, or pass another folder"
@@ -220,7 +222,7 @@ class Store:
     def hidden(self, path: str) -> str:
         """Returns a new path for the unfinished file that will become `path`. Readers of folders skip its name."""
         folder, _, name = path.rpartition("/")
-        return f"{folder}/{HIDDEN}{secrets.token_hex(4)}-{name}".lstrip("/")
+        return f"{folder}/{HIDDEN}{secrets.token_hex(_HIDDEN_BYTES)}-{name}".lstrip("/")
 
     def read(self, path: str) -> bytes | None:
         """Returns the content of a file; None if it does not exist."""
@@ -370,6 +372,12 @@ class Store:
         for found in self._filesystem.get_file_info(selector):
             if found.type == pafs.FileType.File:
                 yield found.path[begin:] if self._root else found.path.lstrip("/")
+
+
+def shown_name(path: str) -> str:
+    """Returns the name of a file without its folders; of an unfinished one, the name that it was to get."""
+    name = path.rpartition("/")[2]
+    return name[len(HIDDEN) + 2 * _HIDDEN_BYTES + 1 :] if name.startswith(HIDDEN) else name
 
 
 def is_of_this_machine(folder: str) -> bool:
