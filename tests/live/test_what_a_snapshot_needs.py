@@ -82,6 +82,27 @@ def test_privileges_on_what_is_copied_are_enough(db: Database, role: str, tmp_pa
     assert told(tmp_path / "lake", "public.u") == [("insert", 1)]
 
 
+@pytest.mark.parametrize("has_all_rows", [False, True])
+def test_columns_of_a_row_filter_are_read(db: Database, role: str, tmp_path: Path, has_all_rows: bool) -> None:
+    """Unless another publication has all rows, since no filter then chooses any."""
+    db.execute(
+        "create table u (id int primary key, name text, secret int)",
+        "insert into u values (1, 'a', 1), (2, 'b', -1)",
+        "create publication filtered for table u (id, name) where (secret > 0)",
+        "create publication whole for table u (id, name)",
+        f"grant select (id, name) on u to {role}",
+    )
+    publications = ["filtered", "whole"] if has_all_rows else ["filtered"]
+    if not has_all_rows:
+        with pytest.raises(wf.ServerError, match=r"privileges: the role may not read public\.u: the snapshot needs it"):
+            follow(db, role, tmp_path / "lake", publication=publications, snapshot=True)
+        assert slots_of(db) == []
+        db.execute(f"grant select (secret) on u to {role}")
+    follow(db, role, tmp_path / "lake", publication=publications, snapshot=True)
+    ids = [("insert", 1), ("insert", 2)] if has_all_rows else [("insert", 1)]
+    assert told(tmp_path / "lake", "public.u") == ids
+
+
 def test_partitions_are_not_read_whose_rows_are_sent_as_those_of_their_table(
     db: Database, role: str, tmp_path: Path
 ) -> None:
@@ -100,11 +121,13 @@ def test_partitions_are_not_read_whose_rows_are_sent_as_those_of_their_table(
 
 
 def test_a_table_of_two_publications_is_named_once(db: Database, role: str) -> None:
-    db.execute("create publication other for table t")
+    db.execute("alter table t drop constraint t_pkey", "create publication other for table t")
     found = wf.live.check(db.dsn.replace("user=postgres", f"user={role}"), slot="none", publication=["p", "other"])
     assert [one.text for one in found if one.check == "privileges"] == [
         "the role may not read public.t: only a snapshot needs it"
     ]
+    (identity,) = [one.text for one in found if one.check == "replica identity"]
+    assert identity.startswith("public.t has none")
 
 
 def test_without_a_snapshot_no_privilege_is_needed(db: Database, role: str, tmp_path: Path) -> None:

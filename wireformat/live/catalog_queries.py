@@ -34,6 +34,21 @@ def is_sent(version: int, listed: str) -> str:
     return f"{is_listed} and a.attgenerated = ''" if 12 <= version < 18 else is_listed
 
 
+def filter_columns(table: str, publications: str) -> str:
+    """Returns a query of the numbers of the columns that row filters use, from PostgreSQL 15 on.
+
+    They are found in the parsed form of the filters, since the server does not list them.
+
+    table          SQL for the OID of the table
+    publications   SQL for the names of the publications, with commas between them
+    """
+    return (
+        "select m[1]::int from pg_catalog.pg_publication_rel r "
+        f"join pg_catalog.pg_publication q on q.oid = r.prpubid and q.pubname in ({publications}), "
+        f"pg_catalog.regexp_matches(r.prqual::text, ':varattno (\\d+)', 'g') m where r.prrelid = {table}"
+    )
+
+
 _SENT_TABLES = """
 with recursive listed as (
     select c.oid, c.relkind, p.* from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables

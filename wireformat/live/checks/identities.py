@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from ..catalog_queries import IS_IDENTITY, index_keys
+from ..catalog_queries import IS_IDENTITY, filter_columns, index_keys
 from ..connection import Connection
 from .findings import Finding
 
@@ -39,11 +39,8 @@ order by 1, 2
 """The published tables. A partitioned table is replaced by its partitions, which have identities of their own."""
 
 _FILTERED = """(select array_to_json(array_agg(a.attname order by a.attnum)) from pg_catalog.pg_attribute a
-        where a.attrelid = p.root and a.attnum in (
-            select m[1]::int from pg_catalog.pg_publication_rel r
-            join pg_catalog.pg_publication q on q.oid = r.prpubid and q.pubname = {publication},
-            pg_catalog.regexp_matches(r.prqual::text, ':varattno (\\d+)', 'g') m where r.prrelid = p.root))"""
-"""The columns of a row filter, found in its parsed form, since the server does not list them."""
+        where a.attrelid = p.root and a.attnum in ({filter_columns}))"""
+"""The columns of a row filter."""
 
 _FAIL = "its UPDATE and DELETE fail in the database while it is published"
 
@@ -65,7 +62,7 @@ def identity_findings(connection: Connection, publication: str) -> Iterator[Find
             key_columns=index_keys(version),
             is_identity=IS_IDENTITY,
             sent_columns="array_to_json(p.attnames)" if has_lists else "null",
-            filtered=_FILTERED.format(publication=name) if has_lists else "null",
+            filtered=_FILTERED.format(filter_columns=filter_columns("p.root", name)) if has_lists else "null",
         )
     )
     for row in rows:

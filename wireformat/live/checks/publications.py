@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ...errors import counted
 from ...options import ReadOptions
 from ...options.table_names import MOST_NAMES, suggestion, written
-from ..catalog_queries import is_sent, with_sent_tables
+from ..catalog_queries import filter_columns, is_sent, with_sent_tables
 from ..connection import Connection
 from .findings import Finding, Wanted
 from .identities import identity_findings
@@ -37,12 +38,13 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
             "set it to more than the longest time for which the stream may be stopped",
         )
     yield from _other_publications(wanted)
-    for name in wanted.publications:
-        yield from _publication(connection, name)
+    each = (_publication(connection, name) for name in wanted.publications)
+    yield from dict.fromkeys(chain.from_iterable(each))  # a table may be in several
     tables = connection.query(
         _TABLES.format(
             sent_tables=with_sent_tables(connection, wanted.publications),
             published=is_sent(connection.version, "p.columns"),
+            filtered=_filtered(connection, wanted.publications),
         )
     )
     yield from _privileges(tables, wanted)
@@ -120,12 +122,22 @@ join pg_catalog.pg_namespace n on n.oid = c.relnamespace order by 1, 2
 _TABLES = """{sent_tables}
 select p.schemaname, p.tablename,
     pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') and not exists (select from pg_catalog.pg_attribute a
-        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and ({published} or {filtered})
         and not pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')) as may_select,
     pg_catalog.row_security_active(c.oid) as lacks_rows
 from sent p join pg_catalog.pg_class c on c.oid = p.oid order by 1, 2
 """
-"""The published tables, and whether the role may read all rows of their published columns."""
+"""The published tables, and whether the role may read all rows of their published columns, and of those that say which
+rows are published."""
+
+
+def _filtered(connection: Connection, publications: Sequence[str]) -> str:
+    """Returns SQL for whether the rows of a table `p` are chosen by a column `a`."""
+    if connection.version < 15:
+        return "false"
+    columns = filter_columns("c.oid", ", ".join(map(connection.literal, publications)))
+    all_rows = "select from pg_catalog.json_array_elements_text(p.filters) f(one) where f.one is null"
+    return f"(a.attnum in ({columns}) and not exists ({all_rows}))"
 
 
 def _name(row: dict[str, str | None]) -> tuple[str, str]:
