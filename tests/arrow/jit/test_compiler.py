@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from wireformat.arrow.jit import compiler as compiled
@@ -90,6 +92,46 @@ def test_every_entry_point_is_compiled_for_one_signature(two_at_once: Any) -> No
     assert first["signatures"] == dict.fromkeys(first["signatures"], 1)
     use_everything()
     assert {name: len(one.signatures) for name, one in entry_points().items()} == first["signatures"]
+
+
+def summing(count: int) -> Callable[[int], int]:
+    """A new entry point."""
+
+    def total(number: int) -> int:
+        for other in range(count):
+            number += other
+        return number
+
+    return compiled.compiled(total)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_no_collection_searches_the_objects_of_the_compiler(
+    is_frozen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are left to a full one, unless others have frozen objects, which stay so."""
+    monkeypatch.setattr(compiled, "cache_folder", lambda: str(tmp_path))
+    add, found = summing(3), []
+    gc.unfreeze()  # of all tests
+    gc.collect()
+    if is_frozen:
+        gc.freeze()
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        found.append(info["collected"] if phase == "stop" else 0)
+
+    gc.callbacks.append(note)
+    try:
+        assert add(np.int64(1)) == 4
+        kept = [[number] for number in range(gc.get_threshold()[0])]
+        assert gc.isenabled()
+        assert (gc.get_freeze_count() > 0) == is_frozen
+    finally:
+        gc.callbacks.remove(note)
+        gc.freeze()
+    assert kept
+    assert (sum(found) > 1000) == is_frozen, found
 
 
 @pytest.mark.slow

@@ -52,6 +52,19 @@ def test_what_is_compiled_does_the_same(releases: tuple[tuple[int, int], ...], m
 
 
 @pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
+def test_functions_are_optimised_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that is linked into the entry point."""
+    outer, modules = outer_function(), []
+    codegen = cpu_target.target_context.codegen()
+    monkeypatch.setattr(codegen, "_function_pass_manager", None)
+    make = codegen._module_pass_manager
+    monkeypatch.setattr(codegen, "_module_pass_manager", lambda: modules.append("optimised") or make())
+    with linking.linking({"outer_function.<locals>.twice"}):
+        assert outer(20) == 42
+    assert len(modules) == 1
+
+
+@pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
 def test_only_hot_functions_are_always_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a hot one calls them first. Else a cold start grows: what is seldom called would be copied to each
     place that calls it."""

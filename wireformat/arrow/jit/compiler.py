@@ -160,6 +160,8 @@ def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
     def compile_without_collecting(signature: Any) -> Any:
         """Compiles without garbage collection, which would often search the compiler's objects, though most survive.
 
+        Nor does the first collection afterwards search them: all objects are made old ones, without looking at them.
+
         numba names machine code by the qualified name, the types and a number that begins anew in each process, and
         copies of a process have the same. Code in the cache could thus have the name of other code, such as that of
         another function of the same maker: a process that loads both then runs one of them in place of the other.
@@ -177,6 +179,9 @@ def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
                     numba.config.LOOP_VECTORIZE = vectorizes
         finally:
             if was_enabled:
+                if not gc.get_freeze_count():  # what somebody else has frozen stays frozen
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
 
     dispatcher.compile = compile_without_collecting

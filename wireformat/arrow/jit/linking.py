@@ -23,7 +23,15 @@ HOT: set[str] = set()
 """The qualified names of functions that are inlined wherever they are called."""
 
 
-class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
+class _Library(JITCodeLibrary):  # type: ignore[misc] # numba has no types
+    """LLVM code that is optimised only with all that is linked: numba's own passes over each function before that take
+    time, and the code becomes no faster."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+
+class LinkedLibrary(_Library):
     """The LLVM code of one function, not optimised and without machine code."""
 
     def add_llvm_module(self, module: Any) -> None:
@@ -50,7 +58,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
         return 0
 
 
-class EntryLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
+class EntryLibrary(_Library):
     """The machine code of an entry point, with the functions that were linked into it."""
 
     def _optimize_final_module(self) -> None:
