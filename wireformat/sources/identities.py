@@ -92,9 +92,12 @@ class Identities:
         return table in self._of
 
     def before(self, table: TableName) -> Definition | None:
-        """Returns what a table was before the first message, if it was described."""
-        first = next(iter(self._of.get(table, ())), None)
-        return None if first is None or first.message != BEFORE_ALL else first.definition
+        """Returns what a table was before the first message, if it was described.
+
+        An earlier table of this name, which was dropped or renamed, may have been described before it.
+        """
+        found = [one.definition for one in self._of.get(table, ()) if one.message == BEFORE_ALL]
+        return found[-1] if found else None
 
     def cut(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch, keys: Keys = ()) -> Iterator[DefinedBatch]:
         """Yields typed rows of a table in ranges, each with the definition that its changes had.

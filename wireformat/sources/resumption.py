@@ -277,7 +277,7 @@ _ADOPTING = StreamCommit, StreamPrepare
 
 
 class _Known:
-    """Relations at some time, and the newest one of each number that was described, by number. It is never changed."""
+    """Relations at some time, and the newest one of each number that was described. It is never changed."""
 
     def __init__(self, relations: Relations, newest: dict[int, Relation]) -> None:
         self.relations = relations
@@ -292,7 +292,7 @@ class _Known:
             relations.take(event)
             if isinstance(event, Relation):
                 newest[event.relation_id] = event
-        return _Known(relations, dict(sorted(newest.items())))
+        return _Known(relations, newest)
 
     @cached_property
     def found(self) -> tuple[Relation, ...]:

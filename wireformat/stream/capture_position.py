@@ -97,7 +97,7 @@ class CapturePosition(NamedTuple):
     format      name of the format
     delivered   how far transactions have been handed out
     open        the transactions that had begun and not ended
-    relations   of pgoutput: the tables that were described before the oldest message that is still needed, by number
+    relations   of pgoutput: the tables that were described before the oldest message that is still needed
     slot        of a stream that comes from a slot: which one, and how far it has been read
     relations_of_input   the relations before the first message of an input that begins before this position; None if
                 it begins here. They are not saved

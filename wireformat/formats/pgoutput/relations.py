@@ -155,8 +155,8 @@ class Relations:
 
     @property
     def newest(self) -> tuple[Relation, ...]:
-        """The relations that are known outside of streamed transactions, by number."""
-        return tuple(relation for _, relation in sorted(self._newest.events().items()) if relation is not None)
+        """The relations that are known outside of streamed transactions."""
+        return tuple(relation for relation in self._newest.events().values() if relation is not None)
 
     @property
     def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
