@@ -61,7 +61,7 @@ def test_small_files_are_read_together(
 
 @pytest.mark.parametrize(("memory_limit", "counts"), [(0, [2, 2, 2, 1]), (8 * 4 * 128, [4, 3]), (1 << 28, [7])])
 def test_a_memory_limit_bounds_what_is_put_together(memory_limit: int, counts: list[int], tmp_path: Path) -> None:
-    """An eighth of it; it holds for the parts of one source, too, whose rows once took four times as much memory."""
+    """An eighth of it, of small files and of the parts of one source."""
     messages = [*SAMPLES.values()][:7]
     parts = in_parts(messages, 2)
     write_files(tmp_path, parts)
