@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,7 +138,7 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[In
     return count - given, total
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
     """Copies every text to target[offsets[i] : offsets[i + 1]]."""
     # Whole blocks are copied, two at once, so that most texts take no branch of their own. The next text overwrites the

@@ -9,6 +9,7 @@ from typing import Any
 
 import numba
 import pytest
+from llvmlite.binding import ModuleRef
 from numba.core.codegen import JITCodeLibrary
 from numba.core.event import Event, Listener, install_listener
 from numba.core.registry import cpu_target
@@ -52,16 +53,57 @@ def test_what_is_compiled_does_the_same(releases: tuple[tuple[int, int], ...], m
 
 
 @pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
-def test_functions_are_optimised_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_byte", [False, True])
+def test_functions_are_optimised_once(by_byte: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all that is linked into the entry point."""
-    outer, modules = outer_function(), []
+    outer, tunings = outer_function(), []
     codegen = cpu_target.target_context.codegen()
     monkeypatch.setattr(codegen, "_function_pass_manager", None)
-    make = codegen._module_pass_manager
-    monkeypatch.setattr(codegen, "_module_pass_manager", lambda: modules.append("optimised") or make())
-    with linking.linking({"outer_function.<locals>.twice"}):
+    monkeypatch.setattr(codegen, "_module_pass_manager", None)
+    make = linking.create_pass_builder
+    monkeypatch.setattr(
+        linking, "create_pass_builder", lambda machine, tuning: tunings.append(tuning) or make(machine, tuning)
+    )
+    with linking.linking({"outer_function.<locals>.twice"}, by_byte=by_byte):
         assert outer(20) == 42
-    assert len(modules) == 1
+    (tuning,) = tunings
+    assert tuning.loop_unrolling is not by_byte
+    assert tuning.loop_vectorization is not by_byte
+
+
+@pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
+def test_a_function_that_others_share_is_linked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linking copies code: if each function linked what it calls, that of a deep one would be copied many times."""
+
+    @inner
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @inner
+    def four_times(number: int) -> int:
+        return twice(twice(number))
+
+    @inner
+    def six_times(number: int) -> int:
+        return twice(number) + four_times(number)
+
+    @numba.njit
+    def entry(number: int) -> int:
+        return six_times(number)
+
+    linked: list[str] = []
+    link = ModuleRef.link_in
+
+    def link_in(module: ModuleRef, other: ModuleRef, preserve: bool = False) -> None:
+        if preserve:
+            linked.append(other.name)
+        link(module, other, preserve)
+
+    monkeypatch.setattr(ModuleRef, "link_in", link_in)
+    with linking.linking(_INNER):
+        assert entry(3) == 18
+    names = [one.__qualname__ for one in (twice, four_times, six_times)]
+    assert sorted(name for name in linked if name in names) == sorted(names)
 
 
 @pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")

@@ -6,6 +6,7 @@ scan/relations/entries.py. The names of a relation follow each other in the text
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _ENTRY_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def _measure_names(
     rows: Array, count: Int, map_index: Int, cells: Array, dictionary: Array, entry: Int, offsets: Array, ends: Array
 ) -> Int:
@@ -59,7 +60,7 @@ def _measure_names(
     return total
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def _copy_names(
     rows: Array,
     count: Int,

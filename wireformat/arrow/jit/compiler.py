@@ -90,8 +90,9 @@ def _named(function: Function) -> Function:
 def compiled(function: Function, *, by_byte: bool = False) -> Function:
     """Compiles an entry point at its first call, or loads it from the cache.
 
-    by_byte   whether its loops take one item at a time. In a scan the short loops over names and cells, for many items
-              at once, would need the registers that the loops over the bytes use
+    by_byte   whether its loops take one item at a time. Most loops in a scan or a copy are short, over the bytes of a
+              name or the cells of a row: as loops over many items at once they take long to compile, and need the
+              registers of the loops around them
 
     Callers must always pass the same types. numba replaces its cache files as a whole, but if two processes add
     different signatures of one function at the same time, they can damage its index.
@@ -169,14 +170,9 @@ def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            with global_compiler_lock, linking(_INNER):
+            with global_compiler_lock, linking(_INNER, by_byte=by_byte):
                 FunctionIdentity._unique_ids = count(int.from_bytes(os.urandom(_ID_BYTES), "big"))
-                vectorizes = numba.config.LOOP_VECTORIZE
-                numba.config.LOOP_VECTORIZE = vectorizes and not by_byte
-                try:
-                    return compile_now(signature)
-                finally:
-                    numba.config.LOOP_VECTORIZE = vectorizes
+                return compile_now(signature)
         finally:
             if was_enabled:
                 if not gc.get_freeze_count():  # what somebody else has frozen stays frozen

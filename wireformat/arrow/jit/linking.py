@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
-from llvmlite.binding import Linkage
+from llvmlite.binding import Linkage, create_pass_builder, create_pipeline_tuning_options
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
@@ -26,6 +26,8 @@ HOT: set[str] = set()
 class _Library(JITCodeLibrary):  # type: ignore[misc] # numba has no types
     """LLVM code that is optimised only with all that is linked: numba's own passes over each function before that take
     time, and the code becomes no faster."""
+
+    _linking_libraries: list[JITCodeLibrary]
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -45,12 +47,13 @@ class LinkedLibrary(_Library):
                     function.add_function_attribute("alwaysinline")
         super().add_llvm_module(module)
 
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
+    def finalize(self) -> None:
+        """Links nothing: an entry point links all that it calls, directly or not."""
+        self._raise_if_finalized()
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = Linkage.linkonce_odr
+        self._shared_module = self._final_module
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -61,6 +64,22 @@ class LinkedLibrary(_Library):
 class EntryLibrary(_Library):
     """The machine code of an entry point, with the functions that were linked into it."""
 
+    def __init__(self, codegen: Any, name: str, *, by_byte: bool) -> None:
+        super().__init__(codegen, name)
+        self._by_byte = by_byte
+
+    def finalize(self) -> None:
+        """Links all that is called, and makes machine code."""
+        called: dict[JITCodeLibrary, None] = {}
+        waiting = [*self._linking_libraries]
+        while waiting:
+            library = waiting.pop()
+            if library not in called:
+                called[library] = None
+                waiting += library._linking_libraries if isinstance(library, LinkedLibrary) else ()
+        self._linking_libraries = [*called]
+        super().finalize()
+
     def _optimize_final_module(self) -> None:
         """Optimises the code once: numba's first round prepares it for counts of references, which it has none of.
 
@@ -70,14 +89,21 @@ class EntryLibrary(_Library):
         for function in self._final_module.functions:
             if function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal
-        manager, builder = self._codegen._module_pass_manager()
-        manager.run(self._final_module, builder)
+        tuning = create_pipeline_tuning_options(int(numba.config.OPT))
+        tuning.slp_vectorization = numba.config.SLP_VECTORIZE
+        tuning.loop_vectorization = numba.config.LOOP_VECTORIZE and not self._by_byte
+        tuning.loop_interleaving = tuning.loop_unrolling = not self._by_byte
+        builder = create_pass_builder(self._codegen._tm, tuning)
+        builder.getModulePassManager().run(self._final_module, builder)
 
 
 @contextmanager
-def linking(names: Collection[str]) -> Iterator[None]:
+def linking(names: Collection[str], *, by_byte: bool = False) -> Iterator[None]:
     """Within this context, functions with these qualified names get no machine code of their own, and all others are
-    entry points."""
+    entry points.
+
+    by_byte   whether their loops take one item at a time: see `compiled`
+    """
     if numba.version_info.short not in RELEASES:
         yield
         return
@@ -86,7 +112,9 @@ def linking(names: Collection[str]) -> Iterator[None]:
         set_env: Callable[[str, Any], None] = codegen.set_env
 
         def create_library(name: str, **settings: Any) -> JITCodeLibrary:
-            return (LinkedLibrary if name in names else EntryLibrary)(codegen, name, **settings)
+            if name in names:
+                return LinkedLibrary(codegen, name, **settings)
+            return EntryLibrary(codegen, name, by_byte=by_byte, **settings)
 
         def set_env_where_defined(name: str, env: Any) -> None:
             if codegen._engine.is_symbol_defined(name):
