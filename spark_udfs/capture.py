@@ -30,8 +30,8 @@ from wireformat.stream.transactions import TWO_PHASE
 from .capture_answers import CaptureAnswers
 from .chunks.groups import stream_key
 from .chunks.light_pass import collected, with_streams
-from .chunks.passes import PARTS
 from .chunks.questions import ask_changes, ask_committed, ask_messages, ask_open, ask_typed
+from .chunks.reading import PARTS
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
 from .schemas import arrow_schema, arrow_types, change_names

@@ -26,8 +26,7 @@ from .chunks.light_pass import LightPass
 from .chunks.questions import Ask, TypedTable, answer_batches, ask_position, ask_steps, latest_batches
 from .chunks.reading import Reading, other_rows
 from .schemas import arrow_types, with_format
-from .tables.typed_columns import arrow_columns, spark_columns
-from .tables.typed_rows import TypedRows, free_names
+from .tables.typed_rows import TypedRows, arrow_columns, free_names, spark_columns
 
 Own = TypeVar("Own", bound="CaptureAnswers")
 

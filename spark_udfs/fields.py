@@ -1,11 +1,28 @@
-"""Columns of a user's DataFrame by name."""
+"""Columns of a user's DataFrame by name; those that Arrow or pandas cannot transport are sent as text.
+
+Spark does not take intervals of months back from Python. pandas has no null besides NaN, turns integers with nulls into
+floats, and instants into local times, which are ambiguous for an hour in autumn: text goes in, and Arrow values come
+back. Nested values are sent as they are, so pandas may change such values inside them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import (
+    AtomicType,
+    BinaryType,
+    BooleanType,
+    CalendarIntervalType,
+    DataType,
+    IntegralType,
+    StringType,
+    StructField,
+    TimestampType,
+    YearMonthIntervalType,
+)
 
 import wireformat as wf
 from wireformat.options.checks import shown
@@ -37,3 +54,52 @@ def _is_case_sensitive(df: DataFrame, name: str) -> bool:
     """Whether Spark tells a column from others whose names differ in case, if there are any."""
     names = [field.name.lower() for field in df.schema]
     return names.count(name.lower()) == 1 or df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+
+
+Types = tuple[type[DataType], ...]
+
+ARROW_CANNOT: Types = (YearMonthIntervalType, CalendarIntervalType)
+PANDAS_CANNOT: Types = (AtomicType, CalendarIntervalType)
+READ_BACK: Types = (IntegralType, BooleanType, TimestampType)
+"""Types whose text the worker reads back once for each message, so that Spark need not do it for each row."""
+
+IN_ARROW: Types = (StringType, BinaryType, *READ_BACK)
+"""Types of a `carrier` whose values a worker of pandas repeats as Arrow values, not as Python objects."""
+
+
+def is_text(field: StructField, cannot: Types) -> bool:
+    """Returns whether the column is sent as text; `cannot` are the types that cannot be sent as they are."""
+    return isinstance(field.dataType, cannot) and not isinstance(field.dataType, (StringType, BinaryType))
+
+
+def carrier(field: StructField, cannot: Types) -> StructField:
+    """Returns the field as the worker returns it."""
+    kind = StringType() if _stays_text(field, cannot) else field.dataType
+    return StructField(field.name, kind, field.nullable, field.metadata)
+
+
+def packed(field: StructField, cannot: Types) -> Column:
+    """Returns the column as it is sent to the worker."""
+    column = column_of(field)
+    if not is_text(field, cannot):
+        return column
+    if isinstance(field.dataType, TimestampType):
+        column = F.unix_micros(column)  # as text it would be local time
+    return column.cast(StringType())
+
+
+def unpacked(field: StructField, cannot: Types) -> Column:
+    """Returns the received column with its original type."""
+    column = column_of(field)
+    if not _stays_text(field, cannot):
+        return column
+    return column.cast(field.dataType).alias(field.name, metadata=field.metadata)
+
+
+def _stays_text(field: StructField, cannot: Types) -> bool:
+    return is_text(field, cannot) and not isinstance(field.dataType, READ_BACK)
+
+
+def column_of(field: StructField) -> Column:
+    """Returns the column of this name, which may contain any characters."""
+    return F.col("`" + field.name.replace("`", "``") + "`")

@@ -1,7 +1,11 @@
-"""What a caller of `capture` gives: a DataFrame of messages, or files, and the positions after which streams go on."""
+"""What a caller of `capture` gives: a DataFrame of messages, or files, and the positions after which streams go on.
+
+Paths of local files are those that users of Spark write: `captures/`, `file:/data/captures`, `file:///data/*.parquet`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +20,33 @@ from .chunks.files import FileMessages
 from .chunks.frame_files import FrameFiles
 from .chunks.frames import Messages
 from .chunks.groups import stream_key
-from .decoding.carriers import column_of
-from .fields import check_frame, field_of
-from .local_paths import local_paths
+from .fields import check_frame, column_of, field_of
 from .positions import MOST_CHUNKS, PositionColumns
+
+_LOCAL = re.compile(r"file:(?://(?:localhost)?)?(/[^/].*|/)", re.IGNORECASE | re.DOTALL)
+_URI = re.compile(r"(file:|[a-z][a-z0-9+.-]+://)", re.IGNORECASE)
+
+
+def local_paths(option: str, paths: Any) -> Any:
+    """Returns a path or a list of paths without `file:`, whose text is not percent-encoded, as in Spark's own sources.
+
+    Raises OptionError for files of other file systems.
+    """
+    if isinstance(paths, (list, tuple)):
+        return [_local(option, path) for path in paths]
+    return _local(option, paths)
+
+
+def _local(option: str, path: Any) -> Any:
+    if not isinstance(path, str) or (uri := _URI.match(path)) is None:
+        return path
+    local = _LOCAL.fullmatch(path)
+    if local is None:
+        raise wf.OptionError(
+            f"option {option}: expected local files, as in /data/captures or file:///data/captures, got {uri[0]}…: "
+            "read others with spark.read, and give spark_udfs.capture the DataFrame"
+        )
+    return local[1]
 
 
 def messages_of_frame(

@@ -1,4 +1,7 @@
-"""The columns that give the stream and the position of a row, and where a capture is split into chunks."""
+"""The columns that give the stream and the position of a row, and where a capture is split into chunks.
+
+Positions that are null, not unique, or out of order are errors.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import IntegralType, StringType, StructField
@@ -14,9 +18,7 @@ from pyspark.sql.types import IntegralType, StringType, StructField
 import wireformat as wf
 from wireformat.options.checks import texts
 
-from .decoding.carriers import column_of
-from .fields import field_of
-from .position_errors import no_position
+from .fields import column_of, field_of
 
 SAMPLES_PER_CHUNK = 64
 """The number of positions that are sampled for each chunk. Chunks then differ in size by about an eighth."""
@@ -152,3 +154,27 @@ def _literal(positions: PositionColumns, start: Sequence[Any]) -> str:
         shown = f"decode(X'{value.encode().hex()}', 'UTF-8')" if isinstance(value, str) else f"CAST({value} AS {kind})"
         named.append(f"'_{index}', {shown}")
     return f"named_struct({', '.join(named)})"
+
+
+def check_positions(columns: Iterable[pa.Array], names: Iterable[str]) -> None:
+    """Raises BadRows if one of these columns has a null, because the position of such a row is unknown."""
+    empty = [name for name, column in zip(names, columns, strict=True) if column.null_count]
+    if empty:
+        raise no_position(empty)
+
+
+def no_position(empty: Sequence[str]) -> wf.BadRows:
+    """Returns the error for a row that has null in these columns."""
+    got = f"a row that has no {' and no '.join(empty)}"
+    return wf.BadRows("a value in every column of order_by and stream_by", got)
+
+
+def not_unique(got: str) -> wf.BadRows:
+    """Returns the error for two rows or messages with the same position."""
+    hint = "add a column to order_by, or to stream_by if there are several streams"
+    return wf.BadRows("positions that are unique within a stream", got, hint=hint)
+
+
+def out_of_order(expected: str, got: str) -> wf.OrderError:
+    """Returns the error for rows that do not come in the order of their positions."""
+    return wf.OrderError(expected, got, state="rows of one stream", open="")

@@ -1,9 +1,11 @@
-"""What a Python worker of Spark keeps from task to task."""
+"""What Python workers of Spark keep from task to task, and what they log because a result has no column for it."""
 
 from __future__ import annotations
 
 import gc
+import logging
 import sys
+from collections.abc import Sequence
 
 from pyspark import TaskContext
 
@@ -22,3 +24,20 @@ def settle() -> None:
         gc.collect()
         gc.freeze()
         _loaded = len(sys.modules)
+
+
+SHOWN_GIDS = 20
+"""The number of gids that one line of the log shows."""
+
+
+def log_unknown_prepared(gids: Sequence[str], where: str) -> None:
+    """Logs the prepared transactions that ended without a known PREPARE."""
+    if gids:
+        more = "" if len(gids) <= SHOWN_GIDS else f" and {len(gids) - SHOWN_GIDS} more"
+        shown = ", ".join(map(repr, gids[:SHOWN_GIDS]))
+        logging.getLogger(__package__).warning(
+            "%s: transactions ended that were not prepared before, nothing is delivered of them: %s%s",
+            where,
+            shown,
+            more,
+        )

@@ -94,9 +94,9 @@ MOST_FILES = 16
 
 PICKLES = {
     "wireformat.arrow.committed.spill": "files in a temporary folder, which the same process reads",
-    "spark_udfs.decoding.frames": "measures how large a row is for Spark",
+    "spark_udfs.decoding.batches": "measures how large a row is for Spark",
     **dict.fromkeys(
-        (f"spark_udfs.chunks.{name}" for name in ("files", "frame_files", "frames", "groups", "light_pass", "passes")),
+        (f"spark_udfs.chunks.{name}" for name in ("files", "frame_files", "frames", "groups", "light_pass", "reading")),
         "summaries and plans of chunks, between the driver and the tasks of one capture",
     ),
 }

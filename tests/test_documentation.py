@@ -16,7 +16,7 @@ import wireformat as wf
 from wireformat import errors, events
 from wireformat.arrow.schemas import DETAIL_KEYS
 from wireformat.options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option
-from wireformat.options.rules import REQUIREMENTS
+from wireformat.options.gaussdb import REQUIREMENTS
 from wireformat.pgtypes.columns import types_table
 
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireformat.arrow.scan.kernels.names import name_end
+from wireformat.arrow.scan.kernels.literals import name_end
 from wireformat.identifiers import KEYWORDS, quote_identifier, split_pattern, split_table, unquote_identifier
 
 from . import strategies

@@ -18,7 +18,7 @@ from wireformat.arrow import commit_times
 from wireformat.arrow.commit_times import parse_times
 from wireformat.arrow.scan.binary_text.forms import TIMESTAMPTZ_FORM
 from wireformat.arrow.scan.binary_text.times import write_moment
-from wireformat.pgtypes.binary_times import date_text, timestamp_text, timestamp_zone_text
+from wireformat.pgtypes.binary import date_text, timestamp_text, timestamp_zone_text
 from wireformat.times import (
     FIRST_MICROS,
     LAST_MICROS,

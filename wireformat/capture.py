@@ -25,10 +25,10 @@ from .options.checks import once, one_of, shown, texts
 from .options.keywords import checks_keywords
 from .options.table_names import TableName, one_table
 from .printable import printable
+from .sources.find import SourceOrder
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
 from .sources.identities import Definition, IdentifiedRows
 from .sources.resumption import going_on, naming_overlaps
-from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
 
 if TYPE_CHECKING:

@@ -28,11 +28,10 @@ from .options.checks import flag, number, one_of, shown
 from .options.keywords import checks_keywords
 from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
-from .sources.find import find_sources
+from .sources.find import SourceOrder, find_sources
 from .sources.handed_rows import KEEP_MESSAGES, HandedRows, Reached
 from .sources.resumption import KnownRelations, OpenBefore, Resumption, controls_in
 from .sources.source import SourceMessages
-from .sources.source_order import SourceOrder
 from .sources.together import pieces
 from .stream.capture_position import CapturePosition, SlotPosition
 from .stream.controls import CONTROL_KINDS, Control

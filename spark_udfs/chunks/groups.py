@@ -19,7 +19,7 @@ from wireformat.chunks.relations import needed_messages
 from wireformat.stream.chunk_plan import ChunkPlan
 
 from ..decoding.task import shown_value
-from ..position_errors import not_unique
+from ..positions import not_unique
 
 if TYPE_CHECKING:
     from wireformat.chunks.records import SeenRecords

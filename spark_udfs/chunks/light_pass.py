@@ -22,16 +22,23 @@ from ..schemas import arrow_types
 from .files import FileMessages, Read
 from .frames import Messages
 from .groups import NotSorted, OtherPartitions, stream_key
-from .passes import NO_MESSAGES, PARTITION_ERRORS, PARTS, needed_batches, record_batches, summary_batches
 from .plan import StreamPlan, plan_stream
-from .reading import Reading, other_rows
+from .reading import (
+    NO_MESSAGES,
+    PARTITION_ERRORS,
+    PARTS,
+    Reading,
+    needed_batches,
+    other_rows,
+    record_batches,
+    summary_batches,
+)
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
     from wireformat.arrow.typed_tables.versions import TableVersions
     from wireformat.arrow.unread import ReadSummary
-    from wireformat.chunks.row_facts import RowFacts
-    from wireformat.chunks.summary import ChunkSummary
+    from wireformat.chunks.summary import ChunkSummary, RowFacts
 
 OF_TRANSACTIONS = ("strict", "exclude_users", "skip_empty_xacts")
 """The options for which a chunk must know the records of the others."""
@@ -310,7 +317,7 @@ class LightPass:
 
     def row_facts(self, table: tuple[str, str]) -> RowFacts:
         """Returns what all changes of a table have in common, also of those that are not committed."""
-        from wireformat.chunks.row_facts import RowFacts
+        from wireformat.chunks.summary import RowFacts
 
         summaries = (summary for chunks in self.summaries.values() for summary in chunks.values())
         return reduce(RowFacts.and_those, (one.row_facts.get(table, RowFacts()) for one in summaries), RowFacts())

@@ -12,8 +12,7 @@ import wireformat as wf
 from wireformat.stream.capture_position import CapturePosition
 
 from .groups import Group, OtherPartitions
-from .passes import part_of
-from .reading import Reading, same_rows
+from .reading import Reading, part_of, same_rows
 
 if TYPE_CHECKING:
     from wireformat.lake.chunks import LakePlan

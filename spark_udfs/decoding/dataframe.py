@@ -12,12 +12,21 @@ import wireformat as wf
 from wireformat.options.checks import one_of, texts
 from wireformat.options.keywords import checks_keywords
 
-from ..fields import check_frame, field_of
+from ..fields import (
+    ARROW_CANNOT,
+    IN_ARROW,
+    PANDAS_CANNOT,
+    carrier,
+    check_frame,
+    column_of,
+    field_of,
+    is_text,
+    packed,
+    unpacked,
+)
 from ..positions import PositionColumns
 from ..schemas import arrow_types, change_fields, change_names
-from .batches import decode_batches
-from .carriers import ARROW_CANNOT, IN_ARROW, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
-from .frames import decode_frames
+from .batches import decode_batches, decode_frames
 from .relations import Timeline, needed_rows
 from .task import DecodingPlan, Kept
 

@@ -17,7 +17,7 @@ from wireformat.options.checks import flag, shown
 from wireformat.options.keywords import checks_keywords
 from wireformat.sources.columns import is_binary
 
-from ..tables.typed_columns import spark_columns
+from ..tables.typed_rows import spark_columns
 from .unconverted import frame_of
 
 _PAYLOAD = pa.schema([pa.field("payload", pa.binary())])

@@ -19,9 +19,8 @@ from wireformat.formats.pgoutput.reader import PgOutput
 from wireformat.formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
-from ..position_errors import no_position, not_unique
-from ..positions import PositionColumns
-from .carriers import column_of
+from ..fields import column_of
+from ..positions import PositionColumns, no_position, not_unique
 
 STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
 

@@ -15,7 +15,7 @@ from wireformat.errors import counted
 from wireformat.formats.guess import named
 from wireformat.formats.registry import find_format
 
-from ..position_errors import no_position
+from ..positions import no_position
 from ..schemas import MESSAGE, arrow_schema, change_names
 from ..workers import settle
 from .relations import Key, MessageRun, Timeline

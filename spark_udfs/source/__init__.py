@@ -4,6 +4,5 @@ data_source    what Spark calls first: it reads captures in files by itself, and
 options        the options of the stream
 transactions   whole transactions that have arrived, and slices of them that can be read by themselves
 ranges         the transactions of a slot between two positions, the same again after a restart
-described      the columns of a published table, from the server's catalogue
-reader         what Spark calls: offsets on the driver, rows in the workers
+reader         what Spark calls: offsets on the driver, rows in the workers, the columns from the catalogue
 """

@@ -21,9 +21,9 @@ from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table, written
 
 from ..chunks.questions import named_errors
-from ..local_paths import local_paths
+from ..given_messages import local_paths
 from ..schemas import arrow_schema, arrow_types, as_declared, change_fields, change_names
-from ..tables.typed_columns import spark_columns, typed_part
+from ..tables.typed_rows import spark_columns, typed_part
 from .options import SlotOptions, names_slot
 
 if TYPE_CHECKING:

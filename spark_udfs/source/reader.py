@@ -1,9 +1,12 @@
-"""What Spark calls to read a slot: offsets and slices on the driver, rows in the workers."""
+"""What Spark calls to read a slot: offsets and slices on the driver, rows in the workers, and the columns of a table.
+
+The columns come from the server's catalogue, and are the same as the stream describes them.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +24,13 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
+from wireformat.live.connection import Connection
+from wireformat.live.snapshot import published_tables
+from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import SlotPosition
 
 from ..schemas import arrow_types, as_declared, change_names, with_format
-from ..tables.typed_columns import spark_columns, typed_part
-from .described import check_columns, describe
+from ..tables.typed_rows import spark_columns, typed_part
 from .options import SlotOptions
 from .ranges import FORMAT, SlotRanges
 from .transactions import Arrived, Limit
@@ -224,3 +229,40 @@ def _packed(messages: pa.Array) -> bytes:
 def _unpacked(packed: bytes) -> pa.Array:
     with pa.ipc.open_stream(packed) as reader:
         return reader.read_next_batch()[MESSAGES]
+
+
+def describe(options: SlotOptions) -> pa.Table:
+    """Returns what `Capture.tables` says of the table. Raises OptionError if it is not published, and ServerError."""
+    assert options.table is not None, "one table is read"
+    wanted = one_table(options.table)
+    with Connection(options.dsn, options.driver) as connection:
+        published = published_tables(connection, options.publications)
+    for one in published:
+        relation = one.relation
+        if (relation.table_schema, relation.table_name) == wanted:
+            facts = {"commit_lsn": 1, "commit_time": "2000-01-01 00:00:00+00"}
+            begin, commit = wf.Begin(xid=0, **facts), wf.Commit(end_lsn=2, **facts)  # type: ignore[arg-type]
+            messages = [*wf.encode([begin, *one.types, relation, commit], FORMAT)]
+            return wf.Capture(messages, FORMAT).tables()
+    names = ", ".join(written((one.relation.table_schema, one.relation.table_name)) for one in published)
+    raise wf.OptionError(
+        f"option table: {options.publication} does not publish {options.table}: ALTER PUBLICATION … ADD TABLE, or "
+        f"choose one that it publishes: {names or 'it has none'}"
+    )
+
+
+def check_columns(descriptions: Iterable[bytes], table: str, names: Iterable[str]) -> None:
+    """Raises BadRows if the stream describes a column of the table that the rows of Spark do not have."""
+    known = {*names}
+    for relation in wf.decode([one for one in descriptions if one.startswith(b"R")], FORMAT):
+        if not isinstance(relation, wf.Relation) or (relation.table_schema, relation.table_name) != one_table(table):
+            continue
+        added = [name for name in relation.columns if name not in known]
+        if added:
+            raise wf.BadRows(
+                f"the columns that {table} had when the query began",
+                f"also {', '.join(added)}",
+                table=table,
+                hint="start the query again, which finds the columns of the table, or name the columns that you need "
+                "with .schema(…)",
+            )

@@ -197,10 +197,6 @@ class Buffer:
             size, rows = size + int(one.sizes[-1]), rows + int(one.rows[-1])
         return end
 
-    def size_after(self, start: int) -> int:
-        """Returns the bytes of the transactions that end after an LSN."""
-        return sum(int(one.sizes[-1]) for one in self._after(start))
-
     def _after(self, start: int) -> Iterator[Arrived]:
         for one in self._arrived:
             found = one.after(start)

@@ -19,7 +19,7 @@ from wireformat.chunks.saved import StreamState, read_stream, write_stream
 from ..chunks.groups import stream_key
 from ..decoding.task import shown_value
 from ..decoding.unconverted import series_of
-from ..position_errors import not_unique, out_of_order
+from ..positions import not_unique, out_of_order
 from .question import Question
 
 STATE, PIECE_KEY, PIECE = "state binary", "number bigint", "piece binary"

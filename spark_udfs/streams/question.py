@@ -18,7 +18,7 @@ from wireformat.errors import counted
 
 from ..chunks.groups import Group, GroupMessages, stream_key
 from ..chunks.questions import Ask, limited
-from ..logs import log_unknown_prepared
+from ..workers import log_unknown_prepared
 
 Stream = tuple[Any, ...]
 """The values of stream_by."""

@@ -30,8 +30,7 @@ from wireformat.options.keywords import checks_keywords
 from ..fields import check_frame, field_of
 from ..positions import position_field
 from .latest_by_key import rows_by_key
-from .latest_by_row import rows_by_value
-from .latest_in_order import rows_in_order
+from .latest_by_row import rows_by_value, rows_in_order
 from .typed_rows import TypedRows, table_columns
 
 

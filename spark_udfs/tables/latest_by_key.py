@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from wireformat.arrow.typed_tables.current_rows import COMES, GOES, SETS
 
-from ..decoding.carriers import column_of
+from ..fields import column_of
 from .typed_rows import TypedRows, free_names
 
 LOOK_AHEAD = 4

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.pgtypes import SQL_NAMES, type_oid
-from wireformat.pgtypes.binary import binary_text
-from wireformat.pgtypes.binary_times import DATES, INT32, INT64, TIMESTAMPS
+from wireformat.pgtypes.binary import DATES, INT32, INT64, TIMESTAMPS, binary_text
 from wireformat.times import MICROS_OF_DAY
 
 from .. import handmade_pgoutput as hand

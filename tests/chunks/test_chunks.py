@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
-from wireformat.chunks.row_facts import RowFacts
-from wireformat.chunks.summary import summarized
+from wireformat.chunks.summary import RowFacts, summarized
 from wireformat.options.table_names import written
 from wireformat.stream.chunk_plan import ChunkPlan
 

@@ -10,7 +10,7 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.change_table import checked_schema
 from wireformat.arrow.noted.tables import NotedTables
-from wireformat.chunks.row_facts import ChunkObservations
+from wireformat.chunks.summary import ChunkObservations
 from wireformat.formats.registry import find_format
 from wireformat.sources.decoding import SourceDecoder
 from wireformat.sources.source import SourceMessages

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 import wireformat as wf
-from wireformat.cli import conversion, convert
+from wireformat.cli import convert
 from wireformat.errors import counted
 from wireformat.formats.registry import find_format
 
@@ -200,7 +200,7 @@ class TestWhatIsLost:
         assert events == list(wf.decode([handmade.SAMPLES["insert"]], BINARY))
 
     def test_reasons_are_not_told_without_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(conversion, "MOST_REASONS", 1)
+        monkeypatch.setattr(convert, "MOST_REASONS", 1)
         stream = write(tmp_path / "in.bin", [BEGIN, COMMIT, COMMIT])
         told, _ = self.run_both(tmp_path, stream, "--option", "include-user=off")
         assert told == [
@@ -213,7 +213,7 @@ class TestWhatIsLost:
 @given(event=strategies.events())
 def test_what_is_not_told_reads_back_as_it_was(format: str, event: wf.Event) -> None:
     """Hostile names, values and types; a record that is not written is told."""
-    checked = conversion.Conversion(find_format(format), {}, "utf-8")
+    checked = convert.Conversion(find_format(format), {}, "utf-8")
     read = wf.decode(list(checked.messages([event])), format)
     found = [item for item in read if not isinstance(item, wf.Relation)]  # which a row of pgoutput brings with it
     assert [item.kind for item in found] in ([event.kind], [])
@@ -250,7 +250,7 @@ class Lying:
 def test_every_record_is_read_back() -> None:
     image, other = wf.TupleData(("a",), ("1",), ("integer",)), wf.TupleData(("a",), ("2",), ("integer",))
     change = {"lsn": 1, "table_schema": "s", "table_name": "t"}
-    checked = conversion.Conversion(Lying(), {}, "utf-8")  # type: ignore[arg-type]
+    checked = convert.Conversion(Lying(), {}, "utf-8")  # type: ignore[arg-type]
     events = [BEGIN, COMMIT, wf.Delete(**change), wf.Update(**change, new=image, old=other), wf.Insert(**change)]
     assert len(list(checked.messages(events))) == 2
     assert checked.lost == {

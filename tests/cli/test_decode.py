@@ -11,8 +11,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.cli import table_writers
-from wireformat.cli.inputs import find_inputs
-from wireformat.cli.progress import progress
+from wireformat.cli.inputs import find_inputs, progress
 from wireformat.formats.registry import find_format
 
 from .. import handmade

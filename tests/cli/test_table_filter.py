@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wireformat.cli.table_filter import TableFilter
+from wireformat.cli.decoding import TableFilter
 
 from .. import handmade
 from ..handmade_pgoutput import DESCRIBED, ROWS

@@ -13,7 +13,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.jit.compiler import outside_mark
-from wireformat.formats import outside
+from wireformat.formats import registry
 from wireformat.formats.adapt import adapted
 from wireformat.formats.registry import ROWS, all_rows
 from wireformat.formats.row import FormatRow, load
@@ -120,14 +120,14 @@ def test_it_is_listed_after_the_built_in_ones() -> None:
 
 
 def test_other_packages_are_not_asked_for_a_built_in_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "_entry_points", None)
+    monkeypatch.setattr(registry, "_entry_points", None)
     assert read([b"BEGIN 5"], format="test-decoding", strict=True) == [wf.Begin(xid=5)]
 
 
 def install(folder: Path, value: str, **sources: str) -> None:
     metadata = folder / "bad-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "entry_points.txt").write_text(f"[{outside.GROUP}]\nbad = {value}\n")
+    (metadata / "entry_points.txt").write_text(f"[{registry.GROUP}]\nbad = {value}\n")
     for name, source in sources.items():
         (folder / f"{name}.py").write_text(source)
 
@@ -165,7 +165,7 @@ def test_a_row_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(wf.OptionError, match=f"the format bad cannot be loaded: .*{error}"):
         wf.decode([], "bad")
-    outside._warn.cache_clear()
+    registry._warn.cache_clear()
     with pytest.warns(RuntimeWarning, match=f"the format bad cannot be loaded: .*{error}"):
         assert list(wf.FORMATS) == [*ROWS, FORMAT]
 
@@ -174,7 +174,7 @@ def test_a_name_that_two_packages_take(tmp_path: Path, monkeypatch: pytest.Monke
     for package in ("one", "two"):
         metadata = tmp_path / f"{package}-1.0.dist-info"
         metadata.mkdir()
-        (metadata / "entry_points.txt").write_text(f"[{outside.GROUP}]\nboth = {package}:ROW\n")
+        (metadata / "entry_points.txt").write_text(f"[{registry.GROUP}]\nboth = {package}:ROW\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(wf.OptionError, match="several packages have one of this name: one:ROW, two:ROW"):
         wf.decode([], "both")

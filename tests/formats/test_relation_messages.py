@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.formats.pgoutput.messages import REPLICA_IDENTITIES
+from wireformat.formats.pgoutput.messages import REPLICA_IDENTITIES, read_relation
 from wireformat.formats.pgoutput.reader import PgOutput
-from wireformat.formats.pgoutput.relation_messages import read_relation
 from wireformat.framing.frames import Frame
 from wireformat.options import ReadOptions
 

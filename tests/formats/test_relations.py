@@ -9,8 +9,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.choice import make_engine
-from wireformat.formats.pgoutput.messages import RECORDS
-from wireformat.formats.pgoutput.relation_messages import read_message
+from wireformat.formats.pgoutput.messages import RECORDS, read_message
 from wireformat.formats.pgoutput.relations import (
     ASKS,
     CLOSES,

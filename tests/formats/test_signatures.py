@@ -9,7 +9,7 @@ import pytest
 
 from wireformat.formats.guess import looks_like
 from wireformat.formats.registry import ROWS, find_format
-from wireformat.formats.signatures import PATTERNS, first_pattern
+from wireformat.formats.row import PATTERNS, first_pattern
 
 from ..golden_cases import CASES, Case
 from ..servers.captures import capture_names, read_capture

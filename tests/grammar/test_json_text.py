@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import wireformat as wf
-from wireformat.grammar.json_scan import FEW_BYTES
+from wireformat.grammar.json_text import FEW_BYTES
 
 from ..engines import agree, read
 from ..text_samples import J

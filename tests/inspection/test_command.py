@@ -17,11 +17,9 @@ import pytest
 
 import wireformat as wf
 from wireformat.cli.inspection import tree
-from wireformat.inspection.reading import RecordReader, Slice
-from wireformat.inspection.scan import find_records
+from wireformat.inspection.reading import RecordReader, Slice, find_records
 from wireformat.options import ReadOptions
-from wireformat.sources import files
-from wireformat.sources.picking import picked
+from wireformat.sources import files, picked
 
 from .. import handmade
 from ..cli.commands import run, start

@@ -60,7 +60,7 @@ def once_streaming(*steps: Any) -> tuple[threading.Event, list[Progress], Any]:
 
 def test_messages_outside_of_transactions(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They do not say how far the stream is; a batch waits for what does, and what follows comes too."""
-    monkeypatch.setattr("wireformat.live.run.follower.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("wireformat.live.follower.TICK_SECONDS", 0.1)
     lake, options = tmp_path / "lake", {"messages": "true"}
     db.follow(lake, create_slot=True, options=options)
     stop, seen, watch = once_streaming(
@@ -109,7 +109,7 @@ def test_a_publication_that_is_dropped_while_it_is_read(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL 18 goes on without it and only warns: the stream ends, and does not go on when it is there again."""
-    monkeypatch.setattr("wireformat.live.run.follower.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("wireformat.live.follower.TICK_SECONDS", 0.1)
     lake = tmp_path / "lake"
     db.follow(lake, create_slot=True)
     stop, _, watch = once_streaming(lambda: db.execute("drop publication p", "insert into t values (1, 'a', 1)"))
@@ -146,7 +146,7 @@ def test_a_slot_that_is_moved_while_the_stream_begins(
         start(self, *given)
 
     monkeypatch.setattr(Connection, "start", late)
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
     with pytest.raises(wf.ServerError, match="it was advanced by another client"):
         db.follow(lake)
     assert told(lake) == []
@@ -211,7 +211,7 @@ def test_a_server_that_is_behind_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_standby: bool
 ) -> None:
     """A standby that starts again has not replayed yet what it has sent: the run waits. A primary has lost it."""
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
     seen: list[str] = []
 
     def play(session: Session, number: int) -> None:
@@ -369,7 +369,7 @@ def test_a_disk_that_is_full(
     """A real one, of a few megabytes: the batch waits, and is written when there is room."""
     if format == "delta":
         pytest.importorskip("deltalake")
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.1,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.1,))
     waits, kept = list[str](), {"format": format, "state": state}
     with small_disk(tmp_path / "disk") as disk:
         lake, filler = disk / "lake", disk / "filler"

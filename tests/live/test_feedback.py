@@ -15,7 +15,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.live import Progress
-from wireformat.live.feedback import GAUSSDB, POSTGRES, feedback_of
+from wireformat.live.messages import GAUSSDB, POSTGRES, feedback_of
 from wireformat.live.transaction_ends import Cutter, Piece, ends_of
 
 from ..golden_cases import FOLDER
@@ -62,7 +62,7 @@ def keepalive_with(*flags: str) -> type[ctypes.LittleEndianStructure]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 2)  # a busy machine pauses, too
 
 
@@ -159,7 +159,7 @@ def gaussdb(play: Any, **options: Any) -> Walsender:
 def test_a_keepalive_that_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[int] = []
     monkeypatch.setattr("wireformat.live.intake.STATUS_SECONDS", 1e6)  # it would be told anyway
-    monkeypatch.setattr("wireformat.live.run.follower.ONCE_ASKS_SECONDS", 1e6)
+    monkeypatch.setattr("wireformat.live.follower.ONCE_ASKS_SECONDS", 1e6)
 
     def play(session: Session, number: int) -> None:
         session.wait_for_status()  # at the start

@@ -36,7 +36,7 @@ def test_a_snapshot_and_the_changes_after_it(db: Database, tmp_path: Path) -> No
 
 def test_what_the_slot_retains_is_told_meanwhile(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An alarm must not wait until the tables have been copied."""
-    monkeypatch.setattr("wireformat.live.run.reports.LOOK_SECONDS", 0)
+    monkeypatch.setattr("wireformat.live.progress.LOOK_SECONDS", 0)
     db.execute("insert into t select i, null, i from generate_series(1, 3) i")
     seen: dict[str, Progress] = {}
 

@@ -59,7 +59,7 @@ def test_a_table_that_is_altered_before_it_is_copied(
         return found
 
     monkeypatch.setattr(snapshot, "published_tables", late)
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
     lake = tmp_path / "lake"
     db.follow(lake, **SNAPSHOT)
     check_lake(db, lake)
@@ -88,7 +88,7 @@ def test_a_connection_that_is_lost_when_a_snapshot_begins(
         return query(self, sql)
 
     monkeypatch.setattr(Connection, "query", ended)
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
     db.execute("insert into t values (1, 'a', 1)")
     lake = tmp_path / "lake"
     db.follow(lake, **SNAPSHOT)
@@ -99,7 +99,7 @@ def test_a_connection_that_is_lost_when_a_snapshot_begins(
 @pytest.mark.parametrize("full", ["lake", "temporary files"])
 def test_a_disk_that_is_full(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str) -> None:
     """The snapshot waits until there is room."""
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.1,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.1,))
     db.execute("insert into t select i, md5(i::text), i from generate_series(1, 5000) i")
     waits = list[str]()
     with small_disk(tmp_path / "disk") as disk:
@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_when_a_transaction_waits_in_a_file(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was received is given up, and comes again."""
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.1,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.1,))
     lake, waits = tmp_path / "lake", list[str]()
     db.follow(lake, create_slot=True)
     db.execute("insert into t select i, md5(i::text), i from generate_series(1, 5000) i")

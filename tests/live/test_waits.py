@@ -198,7 +198,7 @@ def test_rows_that_are_written_are_counted(
 ) -> None:
     """Also what the slot retains is told meanwhile."""
     monkeypatch.setattr(messages, "_SLICE_BYTES", 100_000)
-    monkeypatch.setattr("wireformat.live.run.reports.LOOK_SECONDS", 0)
+    monkeypatch.setattr("wireformat.live.progress.LOOK_SECONDS", 0)
     is_snapshot = state.startswith("snapshot")
     seen = list[Progress]()
 

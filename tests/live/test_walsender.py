@@ -49,7 +49,7 @@ def messages_of(payloads: list[bytes], format: str) -> list[Message]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.live.run.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 0.2)
 
 
@@ -212,7 +212,7 @@ def test_a_server_that_shuts_down_does_not_wait_for_a_reader(tmp_path: Path, mon
     """A reader that cannot say that all is safe, as long as a batch is written, lets it go."""
     monkeypatch.setattr("wireformat.live.intake.WAITS_SECONDS", 0.5)
     monkeypatch.setattr("wireformat.live.intake.WAITS_ASKS", 3)
-    monkeypatch.setattr("wireformat.live.run.follower.ASKED_SECONDS", 60)
+    monkeypatch.setattr("wireformat.live.follower.ASKED_SECONDS", 60)
     seen: list[Progress] = []
 
     def play(session: Session, number: int) -> None:
@@ -253,7 +253,7 @@ def test_connections_that_live_for_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: float, ends: bool
 ) -> None:
     """They are failures, too, though a keepalive comes: the run ends. Those that have lasted are none."""
-    monkeypatch.setattr("wireformat.live.run.retries.STEADY_SECONDS", steady)
+    monkeypatch.setattr("wireformat.live.retries.STEADY_SECONDS", steady)
 
     told = threading.Semaphore(0)
 

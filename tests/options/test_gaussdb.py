@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.options.gaussdb import PLUGINS, REQUIREMENTS, VIA
+from wireformat.options.kinds import DECODING_MODES, PRODUCTS
 from wireformat.options.reading import KINDS
-from wireformat.options.rules import PLUGINS, REQUIREMENTS, VIA
-from wireformat.options.spec import DECODING_MODES, PRODUCTS
 from wireformat.options.table import OPTIONS
 
 PARALLEL: dict[str, Any] = {"parallel-decode-num": 4}

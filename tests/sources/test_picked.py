@@ -12,10 +12,9 @@ import wireformat as wf
 from wireformat.errors import WireformatError
 from wireformat.formats.registry import find_format
 from wireformat.framing.buffer import MessageBuffer
-from wireformat.sources import files
-from wireformat.sources.picking import picked, skipping
-from wireformat.sources.picking.picked import Picked, pick_message
-from wireformat.sources.picking.skipping import Skipped, skip_messages
+from wireformat.sources import files, picked, splitting
+from wireformat.sources.picked import Picked, pick_message
+from wireformat.sources.splitting import Skipped, skip_messages
 
 from ..handmade import SAMPLES
 
@@ -58,7 +57,7 @@ FILES: dict[str, tuple[str, Callable[[], list[bytes]]]] = {
 def small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads so small that every record is cut somewhere."""
     monkeypatch.setattr(files, "READ_BYTES", 40)
-    monkeypatch.setattr(skipping, "READ_BYTES", 40)
+    monkeypatch.setattr(splitting, "READ_BYTES", 40)
 
 
 def _pick(path: Path, format: str, index: int) -> Picked | str:

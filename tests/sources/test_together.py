@@ -14,9 +14,8 @@ import pytest
 import wireformat as wf
 from wireformat.formats.registry import find_format
 from wireformat.sources import arrow_data, together
-from wireformat.sources.find import find_sources
+from wireformat.sources.find import SourceOrder, find_sources
 from wireformat.sources.source import SourceMessages
-from wireformat.sources.source_order import SourceOrder
 from wireformat.sources.together import pieces
 
 from ..golden_cases import find_case

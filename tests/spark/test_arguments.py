@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from spark_udfs.sql.arguments import OPTIONS, read_arguments
-from spark_udfs.sql.scalar_functions import wal_decode, wal_decode_pandas
-from spark_udfs.sql.table_function import WalChanges
+from spark_udfs.sql.functions import OPTIONS, WalChanges, read_arguments, wal_decode, wal_decode_pandas
 
 from ..engines import FORMAT
 from .messages import transaction

@@ -12,7 +12,7 @@ import wireformat as wf
 from spark_udfs.decoding.batches import RESULT_BATCH_BYTES, decode_batches, row_ranges, value_bytes
 from spark_udfs.decoding.task import DecodingPlan, Kept
 from spark_udfs.schemas import rows_of_message, rows_of_table
-from spark_udfs.sql.scalar_functions import wal_decode
+from spark_udfs.sql.functions import wal_decode
 
 from ..engines import FORMAT
 from .messages import transaction

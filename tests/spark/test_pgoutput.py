@@ -247,7 +247,7 @@ def test_wal_changes_in_the_dialect(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("function", ["wal_decode", "wal_decode_pandas"])
-def test_scalar_functions_refuse_it(spark: SparkSession, function: str) -> None:
+def test_functions_refuse_it(spark: SparkSession, function: str) -> None:
     frame(spark, STREAM).createOrReplaceTempView("pg_messages")
     with pytest.raises(Exception, match=f"{function}: a row of pgoutput depends on earlier messages.*wal_changes"):
         spark.sql(f"SELECT {function}(payload, 'pgoutput') FROM pg_messages").collect()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from spark_udfs.sql.scalar_functions import wal_decode, wal_decode_pandas
+from spark_udfs.sql.functions import wal_decode, wal_decode_pandas
 
 pytestmark = pytest.mark.spark
 

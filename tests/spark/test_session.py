@@ -31,7 +31,7 @@ PACKAGE = Path(spark_udfs.__file__).parent
 NOT_IN_CONNECT = {"sparkContext", "_sc", "_jvm", "_jsc", "_jdf", "_jc", "_jsparkSession", "_jseq", "rdd"}
 
 
-IF_THERE = {"chunks/plain_files.py": {"_jdf"}, "chunks/frame_files.py": {"sparkContext"}}
+IF_THERE = {"chunks/frame_files.py": {"_jdf", "sparkContext"}}
 """What is used only in a session that has it."""
 
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))

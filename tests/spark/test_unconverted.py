@@ -17,7 +17,7 @@ import wireformat as wf
 from spark_udfs.decoding import unconverted
 from spark_udfs.decoding.unconverted import Unconverted, is_open, series_of
 from spark_udfs.schemas import rows_of_message, rows_of_table
-from spark_udfs.sql.scalar_functions import wal_decode, wal_decode_pandas
+from spark_udfs.sql.functions import wal_decode, wal_decode_pandas
 
 from ..engines import FORMAT
 from .messages import EARLY, transaction

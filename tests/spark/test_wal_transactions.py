@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import wireformat as wf
-from spark_udfs.logs import log_unknown_prepared
-from spark_udfs.sql.transactions_function import WalTransactions
+from spark_udfs.sql.functions import WalTransactions
+from spark_udfs.workers import log_unknown_prepared
 
 from ..histories import table
 from .many_streams import (

@@ -12,7 +12,7 @@ from wireformat.framing import text_batch
 from wireformat.framing.frames import Part, layout
 from wireformat.grammar.json_text import ARRAYS, KEYS, SIDES
 from wireformat.grammar.lines import Line, LinePart
-from wireformat.grammar.truncate import FLAGS
+from wireformat.grammar.table_text import FLAGS
 from wireformat.grammar.tuple_text import CHANGE_OF_MARK, NEW_TUPLE, NO_TUPLE, OLD_KEY
 
 PAGES = {

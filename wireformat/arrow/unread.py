@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import BadRows, DecodeError, OrderError, add_hint, counted
 from ..formats.guess import Guess, guess_format
-from ..formats.signatures import HEAD_BYTES
+from ..formats.row import HEAD_BYTES
 from ..options import ReadOptions
 from ..options.table_names import suggestion, written
 from ..stream.judged import UNKNOWN, Judged

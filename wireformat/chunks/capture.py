@@ -28,9 +28,9 @@ from ..lake.result import TableFiles
 from ..lake.write import LakeWriter
 from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
+from ..sources.find import NamedBegin, SourceOrder
 from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
-from ..sources.source_order import NamedBegin, SourceOrder
 from ..stream.chunk_plan import ChunkPlan
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 

@@ -16,8 +16,7 @@ from ..formats.pgoutput.relations import Relations
 from ..formats.registry import find_format_name
 from ..options import ReadOptions
 from ..options.table_names import TableName
-from ..sources.find import Sources
-from ..sources.source_order import SourceOrder
+from ..sources.find import SourceOrder, Sources
 from ..stream.chunk_plan import ChunkPlan, plan_chunks
 from ..stream.transactions import TransactionMachine
 from .capture import ChunkCapture

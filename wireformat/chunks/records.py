@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arrow.engine.order_check import record_facts
-from ..arrow.engine.row_only_transactions import row_only_transactions
+from ..arrow.engine.order_check import record_facts, row_only_transactions
 from ..errors import LimitExceeded, OrderError, WireformatError
 from ..events import ROW_CHANGES
 from ..formats.record_facts import RecordFacts

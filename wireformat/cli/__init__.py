@@ -4,9 +4,9 @@ main, options                      the commands that can be typed, and the optio
 captures, live                     commands for a stream as a whole, and for a live slot, in folders
 show, decode, convert, inspection  what the commands for messages do
 server_options                     what `wireformat options` does
-inputs, decoding, table_filter     files and standard input, and their records
-conversion, client_line            events in another format, and as lines of the openGauss client
+inputs, decoding                   files and standard input, and their records
+client_line                        events as lines of the openGauss client
 output, table_writers              files and standard output, and rows in each of their formats
-screen, progress                   text, tables and a progress bar on a terminal
+screen                             text on a terminal
 exits                              how a command ends: exit codes and errors
 """

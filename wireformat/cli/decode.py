@@ -16,9 +16,8 @@ from ..errors import counted
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .decoding import Decoding
-from .inputs import all_messages, find_inputs
+from .inputs import all_messages, find_inputs, progress
 from .output import find_output, open_output
-from .progress import progress
 from .screen import say
 
 

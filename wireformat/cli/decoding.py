@@ -1,16 +1,23 @@
-"""The decoder of a command, with errors that end it, and complaints about empty inputs and filters without a match."""
+"""The decoder of a command, with errors that end it, and complaints about empty inputs, filters without a match, and
+filters that name a table that the input does not have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..arrow import change_schema
+from ..arrow.engine.choice import make_engine
 from ..errors import DecodeError
 from ..events import Event
 from ..formats.base import Format
 from ..options import ReadOptions
+from ..options.table_names import TableName, suggestion, written
 from ..sources.decoding import SourceDecoder
 from ..sources.files import line_file_hint
 from ..sources.source import SourceMessages
@@ -18,7 +25,6 @@ from ..stream.judged import wrong_format
 from ..stream.reader import Located
 from .exits import BAD_DATA, Failed, in_words_of_the_command
 from .screen import say
-from .table_filter import TableFilter
 
 
 def is_empty_text(source: str) -> str:
@@ -109,3 +115,57 @@ class Decoding:
                 error.add(table=self._name_text(error.table))
             error.hint = self._line_files.get(given.source, error.hint)
             raise Failed(f"{given.source}: {in_words_of_the_command(str(error))}", BAD_DATA) from None
+
+
+COLUMNS = ("kind", "table_schema", "table_name")
+
+
+class TableFilter:
+    """Reads the names of tables for a command that filters by them, until each pattern has matched one.
+
+    name_text   returns the text with which a table is named
+    """
+
+    def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str] = str) -> None:
+        everything = ReadOptions(
+            mode="PERMISSIVE",
+            encoding=options.encoding,
+            encoding_errors=options.encoding_errors,
+            known_tables=options.known_tables,
+            dialect=options.dialect,
+        )
+        self._unmatched = [replace(options, tables=(pattern,), kinds=None) for pattern in options.tables or ()]
+        self._name_text = name_text
+        self._engine = make_engine(format, everything, threads=None)
+        self._schema = change_schema(COLUMNS)
+        self._tables: set[TableName] = set()
+
+    @property
+    def has_unmatched(self) -> bool:
+        """Whether a pattern has matched no table so far."""
+        return bool(self._unmatched)
+
+    def look(self, given: SourceMessages) -> None:
+        """Takes the names of tables from the next messages."""
+        if self._unmatched and not given.is_lost:
+            self.add(self._names(given))
+
+    def _names(self, given: SourceMessages) -> Iterator[TableName]:
+        for batch in self._engine.batches(given.messages, self._schema):
+            named = pa.Table.from_batches([batch]).filter(pc.field("kind") != "TYPE").drop(["kind"])
+            for row in named.group_by([*COLUMNS[1:]]).aggregate([]).drop_null().to_pylist():
+                yield row["table_schema"], row["table_name"]
+
+    def add(self, tables: Iterable[TableName]) -> None:
+        """Takes the names of tables that the input is known to have."""
+        self._tables.update(tables)
+        self._unmatched = [
+            option for option in self._unmatched if not any(option.keeps("INSERT", table) for table in self._tables)
+        ]
+
+    def complaints(self) -> Iterator[str]:
+        """Yields a line for each pattern that has matched no table so far, with the tables that it may mean."""
+        there = [self._name_text(written(table)) for table in self._tables]
+        for option in self._unmatched:
+            pattern = self._name_text(written((option.tables or ())[0]))
+            yield f"--tables {pattern}: matches no table of the input{suggestion(pattern, there)}"

@@ -1,11 +1,14 @@
-"""The inputs of a command: Parquet files, files of concatenated messages and standard input."""
+"""The inputs of a command: Parquet files, files of concatenated messages and standard input.
+
+A progress bar on standard error, if that is a terminal, shows how much of them has been read.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -74,3 +77,30 @@ def _file(path: str, format: Format, column: str | None, held: ExitStack) -> Sou
         return stream_source(path, held.enter_context(file), format, column, held)
     file.close()
     return file_source(Path(path), path, format, column)
+
+
+@contextmanager
+def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[Callable[[int], None]]:
+    """Shows how much of the inputs has been read. Yields a function to call with the bytes read since the last call.
+
+    on_screen   whether the command prints to the terminal; there is then no bar
+    """
+    if on_screen or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    sizes = [input.size for input in inputs]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def advance(size: int) -> None:
+            bar.advance(task, size)
+            shown = bar.tasks[task]
+            if total and shown.total is not None and shown.completed > shown.total:
+                bar.update(task, total=shown.total + total)  # the inputs are read again
+
+        yield advance

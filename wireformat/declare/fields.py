@@ -11,7 +11,7 @@ from construct import Construct, Container, Subconstruct, stream_write
 from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, counted
 from ..identifiers import quote_identifier, unquote_identifier
 from ..times import MICROS_OF_2000, parse_commit_time, time_text
-from .window import field_path
+from .run import field_path
 
 
 class Text(Subconstruct):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import DecodeError, add_hint, counted
 from .registry import ROWS, all_rows
-from .signatures import HEAD_BYTES, first_pattern, matches
+from .row import HEAD_BYTES, first_pattern, matches
 
 LOOKED_AT = 1000
 """How many messages are examined, from the first on."""

@@ -1,19 +1,86 @@
-"""The formats, a row each: everything else about formats derives from these rows."""
+"""The formats, a row each: everything else about formats derives from these rows.
+
+Other packages add formats by entry points of the group `wireformat.formats`, each a FormatRow.
+"""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option, write_options
 from ..options.checks import shown
 from ..options.table import nearest
-from .outside import outside_row, outside_rows
 from .row import FormatRow, Scan, load
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from .base import Format
+
+GROUP = "wireformat.formats"
+
+
+def outside_row(name: str) -> FormatRow | None:
+    """Returns the row of this name, or None if no package has it. Raises OptionError if it cannot be loaded."""
+    found = _entry_points(tuple(sys.path)).get(name, ())
+    return _load(name, found) if found else None
+
+
+def outside_rows() -> dict[str, FormatRow]:
+    """Returns all rows by name. A row that cannot be loaded is left out with a RuntimeWarning."""
+    rows = {}
+    for name, found in _entry_points(tuple(sys.path)).items():
+        try:
+            rows[name] = _load(name, found)
+        except OptionError as error:
+            _warn(str(error))
+    return rows
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
+    from importlib.metadata import entry_points  # takes a part of every start
+
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=GROUP):
+        found[point.name] = (*found.get(point.name, ()), point)
+    return found
+
+
+@cache
+def _load(name: str, points: tuple[EntryPoint, ...]) -> FormatRow:
+    found, *others = points
+    if others:
+        values = ", ".join(sorted(point.value for point in points))
+        raise OptionError(f"the format {name} cannot be loaded: several packages have one of this name: {values}")
+    try:
+        row = found.load()
+        if isinstance(row, FormatRow):
+            row.check_differences()
+    except Exception as error:
+        raise OptionError(
+            f"the format {found.name} cannot be loaded: {found.value} raised {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(row, FormatRow):
+        raise OptionError(
+            f"the format {found.name} cannot be loaded: expected {found.value} to be a FormatRow, "
+            f"got {type(row).__name__}"
+        )
+    if row.name != found.name:
+        raise OptionError(f"the format {found.name} cannot be loaded: its row in {found.value} is named {row.name}")
+    return row
+
+
+@cache
+def _warn(message: str) -> None:
+    """Once for each message."""
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+
 
 _FORMATS = "wireformat.formats"
 _FRAMING = "wireformat.framing"
@@ -51,14 +118,14 @@ ROWS: dict[str, FormatRow] = {
             options=WRITE_OPTIONS,
             scan=Scan(
                 f"{_KERNELS}.gaussdb_binary:scan_gaussdb_binary",
-                rare=f"{_KERNELS}.heartbeats:walk_heartbeats",
+                rare=f"{_KERNELS}.gaussdb_binary:walk_heartbeats",
                 faults=f"{_FAULTS}.gaussdb_binary:find_binary_faults",
             ),
         ),
         FormatRow(
             name="gaussdb-json",
             sentence="GaussDB and openGauss, parallel decoding, decode-style=j: batched or not",
-            format=f"{_FORMATS}.gaussdb_json:GAUSSDB_JSON",
+            format=f"{_FORMATS}.parallel_texts:GAUSSDB_JSON",
             framing=f"{_FRAMING}.text_batch",
             order="parallel",
             types="opengauss",
@@ -75,7 +142,7 @@ ROWS: dict[str, FormatRow] = {
         FormatRow(
             name="gaussdb-text",
             sentence="GaussDB and openGauss, parallel decoding, decode-style=t: batched or not",
-            format=f"{_FORMATS}.gaussdb_text:GAUSSDB_TEXT",
+            format=f"{_FORMATS}.parallel_texts:GAUSSDB_TEXT",
             framing=f"{_FRAMING}.text_batch",
             order="parallel",
             types="opengauss",
@@ -85,14 +152,14 @@ ROWS: dict[str, FormatRow] = {
             scan=Scan(
                 f"{_KERNELS}.text_changes:scan_gaussdb_text",
                 lines=f"{_LINES}:PARALLEL",
-                prepare=f"{_KERNELS}.known_tables:KnownTables",
+                prepare=f"{_KERNELS}.text_changes:KnownTables",
                 faults=f"{_FAULTS}.row_texts:find_unquoted_faults",
             ),
         ),
         FormatRow(
             name="mppdb-json",
             sentence="GaussDB and openGauss, serial plugin mppdb_decoding: rows in JSON",
-            format=f"{_FORMATS}.serial.mppdb_json:MPPDB_JSON",
+            format=f"{_FORMATS}.serial:MPPDB_JSON",
             framing=f"{_FRAMING}.whole",
             order="serial",
             types="opengauss",
@@ -107,14 +174,14 @@ ROWS: dict[str, FormatRow] = {
                 quoted=True,
                 lines=f"{_LINES}:MPPDB",
                 ddl=f"{_DDL}:MPPDB_DDL",
-                rare=f"{_KERNELS}.ddl.lines:walk_serial_lines",
+                rare=f"{_KERNELS}.serial_lines:walk_serial_lines",
                 faults=f"{_FAULTS}.row_texts:find_json_faults",
             ),
         ),
         FormatRow(
             name="opengauss-test-decoding",
             sentence="openGauss, serial plugin test_decoding: rows in TEXT",
-            format=f"{_FORMATS}.serial.opengauss_test_decoding:OPENGAUSS_TEST_DECODING",
+            format=f"{_FORMATS}.serial:OPENGAUSS_TEST_DECODING",
             framing=f"{_FRAMING}.whole",
             order="serial",
             types="opengauss",
@@ -126,14 +193,14 @@ ROWS: dict[str, FormatRow] = {
                 quoted=True,
                 lines=f"{_LINES}:TEST_DECODING",
                 ddl=f"{_DDL}:MESSAGE_DDL",
-                rare=f"{_KERNELS}.ddl.lines:walk_serial_lines",
+                rare=f"{_KERNELS}.serial_lines:walk_serial_lines",
                 faults=f"{_FAULTS}.row_texts:find_quoted_faults",
             ),
         ),
         FormatRow(
             name="sql-decoding",
             sentence="GaussDB and openGauss, serial plugin sql_decoding: rows as SQL statements",
-            format=f"{_FORMATS}.serial.sql_decoding:SQL_DECODING",
+            format=f"{_FORMATS}.serial:SQL_DECODING",
             framing=f"{_FRAMING}.whole",
             order="serial",
             types="opengauss",
@@ -148,7 +215,7 @@ ROWS: dict[str, FormatRow] = {
                 quoted=True,
                 lines=f"{_LINES}:SQL",
                 ddl=f"{_DDL}:MESSAGE_DDL",
-                rare=f"{_KERNELS}.ddl.lines:walk_serial_lines",
+                rare=f"{_KERNELS}.serial_lines:walk_serial_lines",
             ),
         ),
         FormatRow(

@@ -5,25 +5,17 @@ Source: PostgreSQL's test_decoding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..errors import EncodeError
-from ..events import ROW_CHANGES, Event, Message, RowChange, Truncate
+from ..events import ROW_CHANGES, Message, RowChange, Truncate
 from ..framing import line_feeds
-from ..grammar.cursor import Cursor
-from ..grammar.dialects import POSTGRES as POSTGRES_WRITING
 from ..grammar.lines import POSTGRES
 from ..grammar.messages import MESSAGE, STREAMED, read_message, read_streamed_message, write_message
-from ..grammar.table_text import read_table, write_change
-from ..grammar.truncate import write_truncate
+from ..grammar.names import POSTGRES as POSTGRES_WRITING
+from ..grammar.table_text import read_table, write_change, write_truncate
 from ..grammar.tuple_text import TABLE
 from .direct.text_rows import quoted_rows
 from .registry import ROWS
-from .text_format import RecordReader, TextFormat
-
-
-def _reader(read: Callable[[Cursor, int | None], Event]) -> RecordReader:
-    return lambda cursor, lsn, options: read(cursor, lsn)
+from .text_format import TextFormat, reader
 
 
 def _write_change(event: RowChange, encoding: str) -> bytes:
@@ -40,9 +32,9 @@ TEST_DECODING = TextFormat(
     row=ROWS["test-decoding"],
     lines=POSTGRES,
     records=(
-        (TABLE, _reader(read_table)),
-        (MESSAGE, _reader(read_message)),
-        (STREAMED, _reader(read_streamed_message)),
+        (TABLE, reader(read_table)),
+        (MESSAGE, reader(read_message)),
+        (STREAMED, reader(read_streamed_message)),
     ),
     writers={
         **dict.fromkeys(ROW_CHANGES.values(), _write_change),

@@ -31,6 +31,12 @@ TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.E
 RecordReader = Callable[[Cursor, int | None, ReadOptions], Event]
 """Reads the record at the cursor, to its end; the number is the LSN in its frame."""
 
+
+def reader(read: Callable[[Cursor, int | None], Event]) -> RecordReader:
+    """Returns a reader that asks for no options."""
+    return lambda cursor, lsn, options: read(cursor, lsn)
+
+
 RecordWriter = Callable[[Any, str], bytes]
 """Writes an event in an encoding; raises EncodeError."""
 

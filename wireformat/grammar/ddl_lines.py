@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..errors import BadValue, EncodeError
 from ..events import Ddl
 from .cursor import Cursor
-from .json_scan import read_string, read_within, skip_space, write_string
+from .json_text import read_string, read_within, skip_space, write_string
 from .lines import TEXT, UNSIGNED, UNSIGNED_32, LinePart, read_parts, write_parts
 from .literals import encoded
 

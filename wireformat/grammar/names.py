@@ -1,4 +1,4 @@
-"""Names of relations, columns and types, as the server quotes them.
+"""Names of relations, columns and types, as the server quotes them, and the dialects of the two families of servers.
 
     name      = [a-z_][a-z0-9_]*  |  '"' ( any but '"' | '""' )* '"'
     relation  = name '.' name
@@ -10,12 +10,34 @@ Source: PostgreSQL's quote_identifier and format_type; openGauss's are the same 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ..errors import EncodeError
-from ..identifiers import PLAIN_NAME, quote_identifier
+from ..identifiers import KEYWORDS, PLAIN_NAME, POSTGRES_KEYWORDS, quote_identifier
 from .cursor import Cursor
-from .dialects import OPENGAUSS, Dialect
-from .literals import encoded
+from .literals import WRITERS, LiteralWriter, encoded
+
+
+class Dialect(NamedTuple):
+    """How one family writes names, types and values; reading takes both.
+
+    keywords    names that are quoted though they are plain
+    unprinted   types that the server prints under another name
+    literals    how values of a type are written; all others are strings
+    """
+
+    keywords: frozenset[str]
+    unprinted: frozenset[str]
+    literals: Mapping[str, LiteralWriter]
+
+
+OPENGAUSS = Dialect(KEYWORDS, frozenset({"clob"}), WRITERS)
+POSTGRES = Dialect(
+    POSTGRES_KEYWORDS, frozenset(), {type: writer for type, writer in WRITERS.items() if type != "tinyint"}
+)
+"""A type tinyint is a user's there, and so are its values strings."""
+
 
 TYPE_WORDS = "[A-Za-z0-9_. ]*"
 """What the name of a type consists of outside of quotes and brackets: a regular expression."""

@@ -11,9 +11,8 @@ from ..formats.guess import Guess, guess_format
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from ..options.checks import shown
-from .nodes import Node
+from .nodes import Node, fragment, text_lines
 from .reading import RecordReader
-from .rows import text_lines
 
 __all__ = ["Inspection", "Node", "inspect_message"]
 
@@ -52,8 +51,6 @@ class Inspection:
         return f"<Inspection of {size} of {self.format}: {records}{wrong}; print it to see the tree>"
 
     def _repr_html_(self) -> str:
-        from .html import fragment
-
         return fragment(self.message, self.records)
 
     def find(self, path: str, record: int = 0) -> Node:

@@ -15,8 +15,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ..errors import DecodeError
-from .nodes import Node
-from .rows import error_lines, rows
+from .nodes import Node, error_lines, rows
 
 MOST_TREES = 2000
 """How many records of a page have a tree."""

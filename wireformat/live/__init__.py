@@ -10,7 +10,8 @@ slots, checks         slots of a server; what must be right before a stream star
 catalog_queries       parts of queries that depend on the version of the server
 administration        a slot is checked, created, dropped
 sink                  the lake
-progress              how far a run has come
+follower, retries     a run of `follow`, and when it connects again or gives up
+progress              how far a run has come, and what the server says meanwhile
 following, run        `follow` and its options; a run from a slot to a lake, in a folder
 """
 

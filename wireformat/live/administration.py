@@ -10,11 +10,11 @@ from ..options.checks import flag, name, shown
 from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 from . import slots
-from .blockers import telling_waits
 from .checks.findings import Finding, Wanted
 from .checks.server import all_findings
 from .connection import Connection
 from .plugins import publication_names
+from .slots import telling_waits
 
 
 @checks_keywords

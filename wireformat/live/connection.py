@@ -17,10 +17,9 @@ from typing import Any
 from ..errors import OptionError, ServerError
 from ..lsn import lsn_text
 from ..options.checks import one_of
-from ..options.rules import FOLLOWED_VIA
+from ..options.gaussdb import FOLLOWED_VIA
 from .driver import Target, find_target, server_version
-from .feedback import Feedback, feedback_of
-from .messages import Gathered
+from .messages import Feedback, Gathered, feedback_of
 
 EPOCH_SECONDS = 946_684_800
 """2000-01-01 UTC, from which servers count."""

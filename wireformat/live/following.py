@@ -10,15 +10,14 @@ from ..errors import OptionError
 from ..lake.options import LakeOptions
 from ..options import ReadOptions
 from ..options.checks import amount, mapping, name, number, one_of
+from ..options.gaussdb import FOLLOWED_VIA
 from ..options.keywords import checks_keywords
-from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
+from .follower import Follower, RunOptions
 from .plugins import publication_names
-from .progress import Progress
-from .run.follower import Follower, RunOptions
-from .run.reports import Reports
-from .run.retries import Retries
+from .progress import Progress, Reports
+from .retries import Retries
 from .sink import Sink
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..errors import OptionError
 from ..options import Options
 from ..options.checks import shown
-from ..options.rules import PLUGINS as GAUSSDB
+from ..options.gaussdb import PLUGINS as GAUSSDB
 from .connection import Connection
 
 POSTGRES = {"pgoutput": "pgoutput", "test_decoding": "test-decoding"}

@@ -21,10 +21,10 @@ from ..events import Begin, Commit, Event, Relation, Type
 from ..lsn import lsn_value
 from ..options import ReadOptions
 from ..options.table_names import written
-from .blockers import waits_for_slot
 from .catalog_queries import IS_IDENTITY, index_keys, is_sent, with_sent_tables
 from .connection import Connection
 from .messages import Gathered, MessageFile
+from .slots import waits_for_slot
 
 _IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
 _ARRAY_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from ..arrow.arrays import Array
 from ..errors import BadTag, ShortData
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES, KEEPALIVE
 from ..lsn import unsigned
-from .feedback import POSTGRES, Feedback
+from .messages import POSTGRES, Feedback
 
 
 class Piece(NamedTuple):

@@ -1,10 +1,9 @@
 """Options: the servers' options that shape a stream, and this package's own for reading one."""
 
 from .gaussdb import Options
-from .postgres import TEST_DECODING_OPTIONS
+from .kinds import Option
 from .reading import MODES, TABLE_STATES, ReadOptions
-from .spec import Option
-from .table import WRITE_OPTIONS, resolve, write_options
+from .table import TEST_DECODING_OPTIONS, WRITE_OPTIONS, resolve, write_options
 
 __all__ = [
     "MODES",

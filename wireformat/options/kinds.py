@@ -1,12 +1,16 @@
-"""Kinds of option values: each reads a value, and describes the allowed values for errors."""
+"""A row of the table of options, for all modes and for one mode, and the kinds of their values.
+
+Each kind reads a value, and describes the allowed values for errors.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from ..errors import OptionError
 from ..identifiers import split_pattern
 
 Value = bool | int | str | tuple[str, ...]
@@ -170,3 +174,67 @@ def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError
     return value
+
+
+DECODING_MODES = ("serial", "parallel", "sql")
+"""How a stream is decoded: by one process, by several, or in an SQL function."""
+
+PRODUCTS = ("GaussDB", "openGauss")
+
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True)
+class ByMode(Generic[Thing]):
+    """A value that depends on the mode."""
+
+    serial: Thing
+    parallel: Thing
+    sql: Thing
+
+
+class Option(NamedTuple):
+    """An option in one mode; default None: it is not set."""
+
+    name: str
+    default: Any
+    kind: Kind
+    sentence: str
+
+    @property
+    def allowed(self) -> tuple[str | int, ...]:
+        """The allowed values, or a description."""
+        return self.kind.allowed
+
+    def read(self, value: Any) -> Value:
+        """Returns the value as it is kept; raises OptionError with the name, the value and what is allowed."""
+        try:
+            return self.kind.read(value)
+        except ValueError:
+            words = " or ".join(map(str, self.allowed))
+            raise OptionError(f"option {self.name}: expected {words}, got {value!r}") from None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An option.
+
+    sentence    what it does
+    needs       names in REQUIREMENTS of gaussdb.py: what must hold for it to be given
+    products    the servers that have it
+    is_written  it shapes what a writer of this package writes
+    """
+
+    name: str
+    kind: Kind | ByMode[Kind]
+    default: Value | ByMode[Value] | None
+    sentence: str
+    needs: tuple[str, ...] = ()
+    products: tuple[str, ...] = PRODUCTS
+    is_written: bool = False
+
+    def in_mode(self, mode: str) -> Option:
+        """Returns the option for one of DECODING_MODES."""
+        kind: Kind = getattr(self.kind, mode) if isinstance(self.kind, ByMode) else self.kind
+        default = getattr(self.default, mode) if isinstance(self.default, ByMode) else self.default
+        return Option(self.name, default, kind, self.sentence)

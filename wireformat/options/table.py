@@ -2,6 +2,9 @@
 
 Source: GaussDB document "Logical Decoding Options"; openGauss's documentation of the same functions. The page of the
 document leaves the name of auto-advance blank: the text is that of the option of this name.
+
+Of PostgreSQL's test_decoding there are the options that shape its text, with the plugin's defaults. Its others choose
+what is sent (only-local, include-rewrites, stream-changes) or declare it (force-binary). Source: its test_decoding.
 """
 
 from __future__ import annotations
@@ -11,8 +14,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import OptionError
-from .kinds import Integer, Items, LsnText, OneOf, Share, Switch, ZeroOrOne, check_name, check_oid, check_pattern
-from .spec import ByMode, Option, Spec
+from .kinds import (
+    ByMode,
+    Integer,
+    Items,
+    LsnText,
+    OneOf,
+    Option,
+    Share,
+    Spec,
+    Switch,
+    ZeroOrOne,
+    check_name,
+    check_oid,
+    check_pattern,
+)
 
 _GAUSSDB, _OPENGAUSS = ("GaussDB",), ("openGauss",)
 _MOST = (1 << 31) - 1
@@ -240,7 +256,7 @@ OPTIONS = (
         needs=("parallel",),
     ),
 )
-"""All of them; what a need is, and the plugins, are in rules.py."""
+"""All of them; what a need is, and the plugins, are in gaussdb.py."""
 
 
 def write_options(mode: str) -> tuple[Option, ...]:
@@ -289,3 +305,10 @@ def nearest(name: str, known: Iterable[Any]) -> str:
     close = difflib.get_close_matches(str(name), names, n=1)
     close = close or [folded[item] for item in difflib.get_close_matches(str(name).casefold(), folded, n=1)]
     return f", did you mean {close[0]!r}?" if close else ""
+
+
+TEST_DECODING_OPTIONS = (
+    Option("include-xids", True, Switch(), "Adds the transaction id to records."),
+    Option("include-timestamp", False, Switch(), "Adds the time to records that end a transaction."),
+    Option("skip-empty-xacts", False, Switch(), "Leaves out transactions and streamed blocks without changes."),
+)

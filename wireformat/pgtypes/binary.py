@@ -1,17 +1,210 @@
-"""Values in a type's binary send form to the text that its output function gives: the table of types."""
+"""Values in a type's binary send form to the text that its output function gives: the table of types.
+
+Arrays; dates, times and intervals in the styles ISO and postgres, in UTC.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from math import prod
 from uuid import UUID
 
 from ..errors import counted
+from ..times import DAYS_TO_2000, MICROS_OF_DAY, clock_text, day_text
 from . import OIDS
-from .binary_array import array_text, vector_text
-from .binary_numbers import double_text, integer_reader, numeric_text, real_text
-from .binary_times import date_text, interval_text, time_text, time_zone_text, timestamp_text, timestamp_zone_text
+from .binary_numbers import double_text, integer_reader, numeric_text, real_text, unpack
 from .catalogue import SQL_NAMES
+
+_DATE = struct.Struct(">i")
+_TIME = struct.Struct(">q")
+_TIME_ZONE = struct.Struct(">qi")
+_INTERVAL = struct.Struct(">qii")
+
+DATES = range(-2_451_545, 2_145_031_949)
+"""Days since 2000-01-01: from 4713 BC to the year 5874897."""
+TIMESTAMPS = range(-211_813_488_000_000_000, 9_223_371_331_200_000_000 + 1)
+"""Microseconds since 2000-01-01: from 4713 BC to the end of the year 294276, to which timestamp(0) may round up."""
+ZONES = range(-57_599, 57_600)
+"""Seconds west of Greenwich: less than 16 hours either way."""
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+INT64 = (-(1 << 63), (1 << 63) - 1)
+_INFINITIES = ("-infinity", "infinity")
+_INFINITE_DATES = dict(zip(INT32, _INFINITIES, strict=True))
+_INFINITE_TIMESTAMPS = dict(zip(INT64, _INFINITIES, strict=True))
+_INFINITE_INTERVALS = dict(zip(zip(INT64, INT32, INT32, strict=True), _INFINITIES, strict=True))
+"""Version 17 and newer; before, these were intervals like others, of 178956970 years."""
+
+
+def date_text(data: bytes) -> str:
+    """Days since 2000-01-01."""
+    (days,) = unpack(_DATE, data)
+    if days in _INFINITE_DATES:
+        return _INFINITE_DATES[days]
+    _check(days, DATES, "a date")
+    day, era = day_text(days + DAYS_TO_2000)
+    return day + era
+
+
+def time_text(data: bytes) -> str:
+    """Microseconds since midnight; 24:00:00 is a time."""
+    return _clock(unpack(_TIME, data)[0])
+
+
+def time_zone_text(data: bytes) -> str:
+    """Microseconds since midnight, and seconds west of Greenwich."""
+    micros, west = unpack(_TIME_ZONE, data)
+    _check(west, ZONES, "an offset")
+    hours, minutes, seconds = abs(west) // 3600, abs(west) // 60 % 60, abs(west) % 60
+    rest = f":{minutes:02}:{seconds:02}" if seconds else (f":{minutes:02}" if minutes else "")
+    return f"{_clock(micros)}{'-' if west > 0 else '+'}{hours:02}{rest}"
+
+
+def timestamp_text(data: bytes) -> str:
+    """Microseconds since 2000-01-01."""
+    return _timestamp(data, "")
+
+
+def timestamp_zone_text(data: bytes) -> str:
+    """The same in UTC, and with its offset."""
+    return _timestamp(data, "+00")
+
+
+def interval_text(data: bytes) -> str:
+    """Microseconds, days and months, each with a sign of its own."""
+    micros, days, months = parts = unpack(_INTERVAL, data)
+    if parts in _INFINITE_INTERVALS:
+        return _INFINITE_INTERVALS[parts]
+    years, months = _toward_zero(months, 12)
+    texts = []
+    negative = False  # the part before: after it, a positive one has its sign written
+    for number, unit in ((years, "year"), (months, "mon"), (days, "day")):
+        if number:
+            texts.append(f"{'+' if negative and number > 0 else ''}{number} {unit}{'' if number == 1 else 's'}")
+            negative = number < 0
+    if micros or not texts:
+        sign = "-" if micros < 0 else ("+" if negative else "")
+        texts.append(sign + clock_text(abs(micros)))
+    return " ".join(texts)
+
+
+def _timestamp(data: bytes, zone: str) -> str:
+    (micros,) = unpack(_TIME, data)
+    if micros in _INFINITE_TIMESTAMPS:
+        return _INFINITE_TIMESTAMPS[micros]
+    _check(micros, TIMESTAMPS, "a timestamp")
+    days, clock = divmod(micros, MICROS_OF_DAY)
+    day, era = day_text(days + DAYS_TO_2000)
+    return f"{day} {clock_text(clock)}{zone}{era}"
+
+
+def _clock(micros: int) -> str:
+    _check(micros, range(MICROS_OF_DAY + 1), "a time of day")
+    return clock_text(micros)
+
+
+def _toward_zero(number: int, divisor: int) -> tuple[int, int]:
+    quotient, rest = divmod(abs(number), divisor)
+    return (-quotient, -rest) if number < 0 else (quotient, rest)
+
+
+def _check(number: int, allowed: range, what: str) -> None:
+    if number not in allowed:
+        raise ValueError(f"expected {what}, got a number that is out of its range")
+
+
+_HEAD = struct.Struct(">iiI")
+_DIMENSION = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+
+MAX_DIMENSIONS = 6
+"""As the server has it."""
+
+_PLAIN = re.compile(r'(?!null\Z)[^"\\{},\t\n\v\f\r ]+', re.IGNORECASE | re.ASCII)
+"""An element that needs no quotes. Only these six count as white space."""
+_ESCAPED = re.compile(r'(["\\])')
+
+
+def array_text(data: bytes, element_oid: int, element_text: Callable[[bytes], str | None]) -> str | None:
+    """The array as `{1,NULL,3}`, with `[0:2]=` in front where a lower bound is not 1.
+
+    data           dimensions, whether there are NULLs, type of the elements; length and lower bound of each
+                   dimension; then length and bytes of each element, -1 for NULL; integers of 32 bits
+    element_text   reads one element; where it gives None, so does the array
+    Raises ValueError.
+    """
+    dimensions, items = _read(data, element_oid)
+    if not dimensions:
+        return "{}"
+    texts = []
+    for item in items:
+        text = "NULL" if item is None else element_text(item)
+        if text is None:
+            return None
+        texts.append(text if item is None else _quoted(text))
+    for length, _ in reversed(dimensions):
+        texts = [f"{{{','.join(texts[start : start + length])}}}" for start in range(0, len(texts), length)]
+    bounds = ""
+    if any(lower != 1 for _, lower in dimensions):
+        bounds = "".join(f"[{lower}:{lower + length - 1}]" for length, lower in dimensions) + "="
+    return bounds + texts[0]
+
+
+def vector_text(data: bytes, element_oid: int, element_text: Callable[[bytes], str]) -> str:
+    """An oidvector or int2vector: sent as an array of one dimension that starts at 0, printed with blanks."""
+    dimensions, items = _read(data, element_oid)
+    if len(dimensions) > 1:
+        raise ValueError(f"expected one dimension, got {len(dimensions)}")
+    texts = []
+    for item in items:
+        if item is None:
+            raise ValueError("expected no NULL, got one")
+        texts.append(element_text(item))
+    return " ".join(texts)
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else '"' + _ESCAPED.sub(r"\\\1", text) + '"'
+
+
+def _read(data: bytes, element_oid: int) -> tuple[list[tuple[int, int]], Iterator[bytes | None]]:
+    """Lengths and lower bounds of the dimensions, none where the array is empty; and the elements."""
+    if len(data) < _HEAD.size:
+        raise ValueError(f"expected at least {_HEAD.size} bytes, got {len(data)}")
+    count, flags, oid = _HEAD.unpack_from(data)
+    if not 0 <= count <= MAX_DIMENSIONS:
+        raise ValueError(f"expected up to {MAX_DIMENSIONS} dimensions, got {count}")
+    if flags not in (0, 1):
+        raise ValueError(f"expected 0 or 1 for NULLs, got {flags}")
+    if oid != element_oid:
+        raise ValueError(f"expected elements of type {element_oid}, got {oid}")
+    start = _HEAD.size + count * _DIMENSION.size
+    if len(data) < start:
+        raise ValueError(f"expected {counted(count, 'dimension')}, got {counted(len(data) - _HEAD.size, 'byte')}")
+    dimensions = [_DIMENSION.unpack_from(data, place) for place in range(_HEAD.size, start, _DIMENSION.size)]
+    if any(length < 0 or lower + length - 1 >= 1 << 31 for length, lower in dimensions):
+        raise ValueError("expected dimensions in their range, got one that is not")
+    expected = prod(length for length, _ in dimensions) if dimensions else 0
+    if expected * _LENGTH.size > len(data) - start:
+        raise ValueError(f"expected {counted(expected, 'element')}, got {counted(len(data) - start, 'byte')}")
+    items = _items(data, start, expected)
+    return (dimensions if expected else []), items
+
+
+def _items(data: bytes, place: int, count: int) -> Iterator[bytes | None]:
+    for number in range(count):
+        if len(data) - place < _LENGTH.size:
+            raise ValueError(f"expected the length of element {number}, got {counted(len(data) - place, 'byte')}")
+        (length,) = _LENGTH.unpack_from(data, place)
+        place += _LENGTH.size
+        if length < -1 or length > len(data) - place:
+            raise ValueError(f"expected {counted(length, 'byte')} of element {number}, got {len(data) - place}")
+        yield None if length < 0 else data[place : place + length]
+        place += max(length, 0)
+    if place != len(data):
+        raise ValueError(f"expected nothing after the last element, got {counted(len(data) - place, 'byte')}")
 
 
 def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str | None:

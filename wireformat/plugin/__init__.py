@@ -1,9 +1,7 @@
 """Output plugins: the server's callbacks, and a replay that calls them with the events of a decoder."""
 
-from .callbacks import OutputPlugin
-from .context import Context
+from .callbacks import Context, Encoder, OutputPlugin
 from .delivery import whole_transactions
-from .encoder import Encoder
 from .replay import replay
 
 __all__ = ["Context", "Encoder", "OutputPlugin", "replay", "whole_transactions"]

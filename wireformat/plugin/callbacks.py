@@ -1,4 +1,4 @@
-"""The callbacks of an output plugin, and which of them go together.
+"""The callbacks of an output plugin, what they share, and the writers of this package's formats as plugins.
 
 Source: PostgreSQL manual, "Writing Logical Decoding Output Plugins" and "Streaming of Large Transactions for Logical
 Decoding"; openGauss has abort and ddl besides.
@@ -6,10 +6,10 @@ Decoding"; openGauss has abort and ddl besides.
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import NamedTuple
+from collections.abc import Mapping, Set
+from typing import Any, NamedTuple
 
-from ..errors import PluginError
+from ..errors import PluginError, WireformatError, counted
 from ..events import (
     Abort,
     Begin,
@@ -28,8 +28,102 @@ from ..events import (
     StreamStart,
     StreamStop,
     Truncate,
+    check_fields,
 )
-from .context import Context
+from ..formats.registry import find_format
+from ..limits import SENDER_BATCH_BYTES
+from ..options.checks import number
+
+OUTPUT_TYPES = ("binary", "text")
+
+SILENT = frozenset(("startup", "shutdown", "filter_by_origin", "filter_prepare"))
+"""Callbacks in which the server accepts no output."""
+
+
+class Context:
+    """The server's LogicalDecodingContext, as far as a replay has one.
+
+    options             as they were given to the replay; startup checks them
+    encoding            Python's name of the encoding that textual output must be valid in
+    output_type         binary (the server's default too) or text; set by startup
+    receive_rewrites    set by startup. It changes nothing here: events do not say which rows a rewrite of a table wrote
+    transaction         the Begin or StreamStart of the transaction or block that is open, else None
+    """
+
+    def __init__(self, options: Mapping[str, Any], encoding: str) -> None:
+        self.options = options
+        self.encoding = encoding
+        self.output_type = "binary"
+        self.receive_rewrites = False
+        self.transaction: Begin | StreamStart | None = None
+        self._callback = ""
+        self._is_done = False
+        self._out: bytearray | None = None
+        self._messages: list[bytes] = []
+
+    @property
+    def out(self) -> bytearray:
+        """The message that is being written, between prepare_write and write. Raises PluginError elsewhere."""
+        if self._out is None:
+            raise PluginError(f"{self._callback}: output only between prepare_write and write")
+        return self._out
+
+    @out.setter
+    def out(self, value: bytearray) -> None:
+        if value is not self.out:  # `ctx.out += …` sets what it has changed in place
+            raise PluginError(f"{self._callback}: out takes more bytes, it is not replaced")
+
+    def prepare_write(self, last_write: bool = True) -> None:
+        """Begins a message. `last_write`: whether it is the last one of the callback. Raises PluginError."""
+        if self._out is not None:
+            raise PluginError(f"{self._callback}: prepare_write twice without write")
+        self._check_write(last_write)
+        self._out = bytearray()
+
+    def write(self, last_write: bool = True) -> None:
+        """Ends the message and sends it; `last_write` as in prepare_write. Raises PluginError."""
+        message = bytes(self.out)
+        if last_write is not self._is_done:
+            raise PluginError(f"{self._callback}: prepare_write and write differ in last_write")
+        self._out = None
+        self._send(message)
+
+    def send(self, message: bytes, last_write: bool = True) -> None:
+        """Writes a whole message: the short form of prepare_write, `out` and write. Raises PluginError."""
+        if self._out is not None:
+            raise PluginError(f"{self._callback}: send between prepare_write and write")
+        self._check_write(last_write)
+        self._send(message)
+
+    def _check_write(self, last_write: bool) -> None:
+        if self._callback in SILENT:
+            raise PluginError(f"{self._callback}: writes are not accepted here")
+        if self._is_done:
+            raise PluginError(f"{self._callback}: it has said that the write before was its last one")
+        self._is_done = last_write
+
+    def _send(self, message: bytes) -> None:
+        if self.output_type == "text":
+            try:
+                message.decode(self.encoding)
+            except UnicodeDecodeError as error:
+                place = f"byte {error.start} of a message of {counted(len(message), 'byte')}"
+                raise PluginError(f"{self._callback}: expected text in {self.encoding}, got none at {place}") from None
+        self._messages.append(message)
+
+    def enter(self, callback: str) -> None:
+        """A callback is about to be called."""
+        self._callback = callback
+        self._is_done = False
+
+    def leave(self) -> list[bytes]:
+        """The messages that it has written. Raises PluginError where one was not ended."""
+        if self._out is not None:
+            raise PluginError(f"{self._callback}: it ended between prepare_write and write")
+        messages = self._messages
+        if messages:
+            self._messages = []
+        return messages
 
 
 class OutputPlugin:
@@ -171,3 +265,48 @@ def callbacks_of(plugin: OutputPlugin) -> frozenset[str]:
                 + (f"; it has {because}" if because else "")
             )
     return found
+
+
+class Encoder(OutputPlugin):
+    """Writes a format; the replay's options are those that shape it. Its output is declared as binary, since it also
+    writes records of unknown kinds and contents that are no text.
+
+    batch_bytes     with sending-batch, a message is closed once it is longer
+    Raises OptionError. Its callbacks raise EncodeError for what the format cannot express, and TypeError for an event
+    with a field of the wrong type.
+    """
+
+    def __init__(self, format: str, *, batch_bytes: int = SENDER_BATCH_BYTES) -> None:
+        self._format = find_format(format)
+        self._batch_bytes = number("batch_bytes", batch_bytes, 0)
+
+    def startup(self, ctx: Context) -> None:
+        """Checks the options."""
+        self._writer = self._format.writer(ctx.options, encoding=ctx.encoding, batch_bytes=self._batch_bytes)
+
+    def write(self, ctx: Context, event: Event) -> None:
+        """Every callback: sends the messages that are complete with this event."""
+        try:
+            messages = self._writer.write(event)
+        except WireformatError:
+            raise
+        except Exception:
+            check_fields(event)  # only after a failure, because the check costs more than writing does
+            raise
+        _send(ctx, messages)
+
+    begin = change = truncate = commit = message = abort = ddl = other = write
+    begin_prepare = prepare = commit_prepared = rollback_prepared = write
+    stream_start = stream_stop = stream_abort = stream_prepare = stream_commit = write
+    stream_change = stream_message = stream_truncate = write
+
+    def flush(self, ctx: Context) -> None:
+        """Sends the rest of a batch."""
+        _send(ctx, self._writer.flush())
+
+
+def _send(ctx: Context, messages: list[bytes]) -> None:
+    left = len(messages)
+    for message in messages:
+        left -= 1
+        ctx.send(message, not left)

@@ -10,8 +10,7 @@ from ..events import ROW_CHANGES, Begin, Corrupt, Event, Message, StreamStart, c
 from ..options import ReadOptions
 from ..options.checks import mapping
 from ..options.keywords import checks_keywords
-from .callbacks import STREAMING, TWO_PHASE, OutputPlugin, callbacks_of
-from .context import OUTPUT_TYPES, Context
+from .callbacks import OUTPUT_TYPES, STREAMING, TWO_PHASE, Context, OutputPlugin, callbacks_of
 from .delivery import Delivery
 
 OUTSIDE = {

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import DecodeError, counted
 from ..events import Event, Unknown
 from ..formats.guess import LOOKED_AT, Guess, guess_format, named
-from ..formats.signatures import HEAD_BYTES
+from ..formats.row import HEAD_BYTES
 from ..options import ReadOptions
 from .reader import Located
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Generic, TypeVar
 
 from ..events import ROW_CHANGES
-from ..formats.empty_transactions import ENDS, EmptyTransactions, is_outside
+from ..formats.message_writer import ENDS, EmptyTransactions, is_outside
 from ..formats.record_facts import RecordFacts
 from .records_before import FilterBefore
 

@@ -10,7 +10,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.choice import make_engine
-from wireformat.arrow.engine.interface import Engine
+from wireformat.arrow.engine.declaration_engine import Engine
 from wireformat.formats.registry import find_format
 
 from ...engines import ENGINES, FORMAT, rows

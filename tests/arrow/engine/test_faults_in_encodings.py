@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine import faults, listed_texts
+from wireformat.arrow.engine import faults
 from wireformat.arrow.engine.scanner import Scanner
 from wireformat.arrow.scan.faults import fields
 
@@ -166,7 +166,7 @@ def test_wrong_names(monkeypatch: pytest.MonkeyPatch, format: str, encoding: str
 @pytest.mark.parametrize("room", [1, 3, 4])
 @pytest.mark.parametrize("format", [BINARY, "gaussdb-json", "test-decoding", PGOUTPUT])
 def test_more_texts_than_are_listed_at_a_time(monkeypatch: pytest.MonkeyPatch, format: str, room: int) -> None:
-    monkeypatch.setattr(listed_texts, "MOST_LISTED", room)
+    monkeypatch.setattr(faults, "MOST_LISTED", room)
     monkeypatch.setattr(faults, "MOST_LISTED", room)
     messages = written(format, *(event for events in rows_in("gbk").values() for event in events))
     agree(messages, format=format, mode="PERMISSIVE", encoding="gbk")

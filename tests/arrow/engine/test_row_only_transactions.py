@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
-from wireformat.arrow.engine.order_check import OrderChecked
-from wireformat.arrow.engine.row_only_transactions import row_only_transactions
+from wireformat.arrow.engine.order_check import OrderChecked, row_only_transactions
 from wireformat.arrow.engine.transaction_filter import FilteredTransactions
 from wireformat.arrow.schemas import CHANGES
 from wireformat.options import ReadOptions

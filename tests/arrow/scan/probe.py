@@ -29,7 +29,7 @@ from wireformat.arrow.written import encode
 from wireformat.chunks.capture import ChunkCapture
 from wireformat.chunks.summary import summarized
 from wireformat.formats.registry import find_format
-from wireformat.sources.picking.skipping import Skipped, skip_messages
+from wireformat.sources.splitting import Skipped, skip_messages
 
 from ...engines import FORMAT, rows
 from ...handmade import SAMPLES, commit, message, row_bodies, u16, u32, u64, user

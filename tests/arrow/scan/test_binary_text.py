@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.scan.binary_text import forms
-from wireformat.arrow.scan.binary_text.outcomes import MOST_FIXED_BYTES, most_bytes
+from wireformat.arrow.scan.binary_text.forms import MOST_FIXED_BYTES, most_bytes
 from wireformat.pgtypes import SQL_NAMES, type_oid
 from wireformat.pgtypes.binary import binary_text, has_text
 

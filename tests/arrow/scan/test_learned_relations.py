@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.arrow.engine.faults import FEW
 from wireformat.arrow.engine.scanner import Scanner
+from wireformat.arrow.scan import scratch
 from wireformat.arrow.scan.dictionary import DICTIONARY
 from wireformat.arrow.scan.notes import COMPLETE, LEARNED_FULL, NEW, NO_ROOM, PRESENT, STEPPED, WANTS_ROOM, ScanInput
-from wireformat.arrow.scan.relations import learned
 from wireformat.formats.registry import find_format
 from wireformat.options import ReadOptions
 
@@ -182,7 +182,7 @@ def test_thousands_of_tables(format: str) -> None:
 @each_format
 def test_memory_that_is_full_begins_anew(format: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LEAST_ENTRIES": 64, "MOST_ENTRIES": 256, "LEAST_TEXT": 128, "MOST_TEXT": 512}.items():
-        monkeypatch.setattr(learned, name, value)
+        monkeypatch.setattr(scratch, name, value)
     names = ("a", "b", "c") if encoding == "utf-8" else WORDS[encoding][:3]
     messages = messages_of(format, [insert(format, f"t{n % 40}", names, n) for n in range(400)], encoding)
     agree(messages * 3, format=format, encoding=encoding)
@@ -196,8 +196,8 @@ def test_names_that_are_learned_once_there_is_more_room(
     format: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are in UTF-8, while values of the same rows are decoded, as some were before there was more room."""
-    monkeypatch.setattr(learned, "LEAST_ENTRIES", 64)
-    monkeypatch.setattr(learned, "LEAST_TEXT", 128)
+    monkeypatch.setattr(scratch, "LEAST_ENTRIES", 64)
+    monkeypatch.setattr(scratch, "LEAST_TEXT", 128)
     *names, table = WORDS[encoding]
     events = []
     for number in range(60):
@@ -211,7 +211,7 @@ def test_names_that_are_learned_once_there_is_more_room(
 
 
 def test_what_is_learned_takes_eight_megabytes_at_most() -> None:
-    relations = learned.LearnedRelations(ScanInput(DICTIONARY, np.zeros(0, np.int64), b""))
+    relations = scratch.LearnedRelations(ScanInput(DICTIONARY, np.zeros(0, np.int64), b""))
     for _ in range(20):
         relations.cursor[LEARNED_FULL] = max(relations.cursor[LEARNED_FULL], WANTS_ROOM)
         relations.make_room()

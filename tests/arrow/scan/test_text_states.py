@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireformat.arrow.scan.joined_texts import JOINABLE, LOOKS_AHEAD
-from wireformat.arrow.scan.text_states import text_states
+from wireformat.arrow.scan.transcode import text_states
 
 WITH_STATES = sorted(JOINABLE - LOOKS_AHEAD - {"charmap"})
 

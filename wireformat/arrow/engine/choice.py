@@ -8,8 +8,7 @@ from ...grammar.tuple_text import CHANGE_OF_MARK
 from ...options import ReadOptions
 from ...options.checks import one_of
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
-from .declaration_engine import DeclarationEngine
-from .interface import Engine
+from .declaration_engine import DeclarationEngine, Engine
 from .parallel import checked_threads
 from .scan_engine import ScanEngine
 

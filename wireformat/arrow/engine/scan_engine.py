@@ -1,4 +1,7 @@
-"""The fast engine: the compiled scan and the gather. The declaration reads the records that the scan cannot read."""
+"""The fast engine: the compiled scan and the gather. The declaration reads the records that the scan cannot read.
+
+The rows of both are joined in their order.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from contextlib import suppress
 from itertools import chain, starmap
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
@@ -16,6 +20,7 @@ from ...limits import BATCH_TEXT_BYTES, TABLE_PARTS
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
+from ..arrays import Array
 from ..columns.events_from_notes import located_events
 from ..columns.gather import record_batch, with_corrupt
 from ..columns.row_limits import TooMuchText, in_ranges
@@ -24,7 +29,6 @@ from ..scan.message_batches import BatchSizes, is_live, one_by_one
 from ..scan.notes import ScannedRows
 from .parallel import map_in_order
 from .scanner import BatchScan, Scanner
-from .splice import spliced
 
 MOST_KEPT = 4
 """Message batches are large while record batches have less than a quarter of the bytes that are read."""
@@ -188,3 +192,40 @@ class ScanEngine:
                 raise TooMuchText
             return chain([built, second], built_batches)
         return spliced(batch, built, scanned.origins())
+
+
+MOST_SLICES = 8
+"""Up to this number of ranges, each range becomes a record batch of its own, and no row is copied."""
+
+MOST_COPIED_RANGES = 100
+"""Up to this number of ranges it is faster to copy whole ranges than to gather single rows."""
+
+
+def spliced(scanned: pa.RecordBatch, built: pa.RecordBatch | None, origins: Array) -> Iterator[pa.RecordBatch]:
+    """Yields rows of two batches: a few ranges as slices, more of them as one batch.
+
+    scanned, built   the rows that the scan and the declaration read
+    origins          int64[n]: for each row, its row in `scanned`, or ~ its row in `built`
+    """
+    batches = [scanned] if built is None else [scanned, built]
+    signs = np.where(origins < 0, -1, 1)  # the rows of a range follow each other in the same batch
+    is_first = np.diff(origins, prepend=0) != signs
+    is_first[:1] = True
+    is_first[1:] |= signs[1:] != signs[:-1]
+    firsts = np.flatnonzero(is_first)
+    if len(firsts) <= MOST_COPIED_RANGES:
+        counts = np.diff(firsts, append=len(origins))
+        slices = [
+            (scanned if first >= 0 else batches[-1]).slice(max(first, ~first), count)
+            for first, count in zip(origins[firsts].tolist(), counts.tolist(), strict=True)
+        ]
+        if len(slices) <= MOST_SLICES:
+            yield from slices
+            return
+        columns = [pa.concat_arrays(ranges) for ranges in zip(*(rows.columns for rows in slices), strict=True)]
+    else:
+        order = np.where(origins < 0, scanned.num_rows + ~origins, origins)
+        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
+        both = [pa.concat_arrays(pair) for pair in zip(*(batch.columns for batch in batches), strict=True)]
+        columns = [array.take(indices) for array in both]
+    yield pa.RecordBatch.from_arrays(columns, schema=scanned.schema)

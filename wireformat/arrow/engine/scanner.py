@@ -52,9 +52,8 @@ from ..scan.notes import (
 )
 from ..scan.registry import learns, load_binary_writer, load_rare_walk, load_scan
 from ..scan.relations.described import Described
-from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
-from ..scan.scratch import return_scratch, take_scratch
+from ..scan.scratch import LearnedRelations, return_scratch, take_scratch
 from ..scan.transcode import Transcoder
 from .error_texts import ScanStep
 from .faults import FaultFinder, Faults

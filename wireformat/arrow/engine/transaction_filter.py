@@ -19,10 +19,10 @@ from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ...stream.transaction_filter import CHANGE_KINDS, TransactionFilter
 from ..arrays import Array
 from ..schemas import widened
-from .row_only_transactions import NO_TRANSACTIONS, row_only_transactions
+from .order_check import NO_TRANSACTIONS, row_only_transactions
 
 if TYPE_CHECKING:
-    from .interface import Engine
+    from .declaration_engine import Engine
 
 
 _ANOTHERS = -1

@@ -1,4 +1,4 @@
-"""Compiled functions that fill rows and cells, and apply the filters; all scans share them."""
+"""Compiled functions that fill rows and cells, note logical messages, and apply the filters; all scans share them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import numpy as np
 
 from ...times import FIRST_MICROS, LAST_MICROS, MILLIS_BELOW, SECONDS_BELOW, UNITS
 from ..arrays import Array, Int
-from ..ascii import SLASH
+from ..ascii import BACKSLASH, DIGIT_0, LOWER_A, LOWER_X, SLASH
 from ..jit.compiler import compiled, inner
-from .dictionary import FIRST_KEY, TIME_KEY, token_entry
+from .dictionary import BINARY_KEY, CONTENT_KEY, FIRST_KEY, PREFIX_KEY, TIME_KEY, TRANSACTIONAL_KEY, token_entry
 from .filters import has_pattern
 from .notes import (
     BODY,
     CELL_FIELDS,
+    DECLINED,
     DETAIL,
     ENDS,
     GIVEN,
@@ -36,16 +37,19 @@ from .notes import (
     STEPPED,
     TABLE_NAME,
     TABLE_SCHEMA,
+    TEXT_NEEDED,
     TEXT_PER_RECORD,
+    TEXT_SLACK,
     TEXT_USED,
     TIME_KNOWN,
     TIME_TEXT,
+    UTF8,
     VALUE,
     ScanArrays,
 )
-from .primitives import read_32, write_decimal, write_hexadecimal
+from .primitives import is_ascii, read_32, transcode_flag, write_decimal, write_hexadecimal
 from .relations.entries import COLUMNS, UNDECIDED, UNWANTED, WANTED
-from .tokens import FALSE, TRUE
+from .tokens import CONTENT_IS_BINARY, FALSE, TRUE
 
 TRUE_ENTRY, FALSE_ENTRY = token_entry(TRUE), token_entry(FALSE)
 """Dictionary entries of the texts `true` and `false`."""
@@ -209,3 +213,56 @@ def drop_unwanted(
                 rows[field, kept] = rows[field, row]
             kept += 1
     return kept
+
+
+CONTENT_IS_BINARY_ENTRY = token_entry(CONTENT_IS_BINARY)
+
+
+@inner
+def write_hex(data: Array, start: Int, length: Int, text: Array, used: Int) -> Int:
+    """Writes bytes as `\\x` and hexadecimal digits; returns the new end of the used text."""
+    text[used], text[used + 1] = BACKSLASH, LOWER_X
+    used += 2
+    for at in range(start, start + length):
+        for shift in range(4, -1, -4):
+            digit = data[at] >> shift & 15
+            text[used] = digit + (DIGIT_0 if digit < 10 else LOWER_A - 10)
+            used += 1
+    return used
+
+
+@inner
+def is_utf8(arrays: ScanArrays, start: Int, length: Int) -> bool:
+    """Whether a text needs no transcoding. It begins after the first eight bytes of the buffer; see `is_ascii`."""
+    utf8 = arrays.settings[UTF8] == 1
+    return is_ascii(arrays.buffer, start, length) or transcode_flag(arrays.buffer, start, length, utf8) == 0
+
+
+@inner
+def note_message(
+    arrays: ScanArrays, row: Int, transactional: bool, prefix: Int, prefix_length: Int, content: Int, length: Int
+) -> Int:
+    """Notes a message with its content; returns the row's status.
+
+    A content that is no text is written in hexadecimal digits. In encodings other than UTF-8, the declaration reads the
+    messages that are not ASCII: their content may be text or not, and the row may have the message's own LSN already.
+    """
+    text, dictionary, cursor = arrays.text, arrays.dictionary, arrays.cursor
+    if not is_utf8(arrays, prefix, prefix_length):
+        return DECLINED
+    is_text = is_utf8(arrays, content, length)
+    if is_text:
+        note_detail(arrays, row, CONTENT_KEY, content, length)
+    else:
+        if arrays.settings[UTF8] == 0 or 2 * length + 2 > cursor[TEXT_NEEDED] - TEXT_SLACK:
+            return DECLINED
+        begin = cursor[TEXT_USED]
+        end = write_hex(arrays.buffer, content, length, text, begin)
+        cursor[TEXT_USED] = end
+        note_detail(arrays, row, CONTENT_KEY, ~begin, end - begin)
+    note_detail(arrays, row, PREFIX_KEY, prefix, prefix_length)
+    note_flag(arrays, row, TRANSACTIONAL_KEY, transactional)
+    if not is_text:
+        start, size = dictionary[CONTENT_IS_BINARY_ENTRY, 0], dictionary[CONTENT_IS_BINARY_ENTRY, 1]
+        note_detail(arrays, row, BINARY_KEY, start, size)
+    return GOOD

@@ -7,7 +7,7 @@ from ...grammar import lines, messages
 from ...grammar.ddl_lines import MESSAGE_DDL, MPPDB_DDL, OBJECTS, OWNER
 from ...grammar.json_text import ARRAYS
 from ...grammar.sql_text import AND, COMMA, DELETE, EQUALS, INSERT, VALUES, WHERE
-from ...grammar.truncate import FLAGS, MARK, NO_FLAGS
+from ...grammar.table_text import FLAGS, MARK, NO_FLAGS
 from ...grammar.tuple_text import CHANGE_OF_MARK, NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE
 
 _LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.SQL, *lines.POSTGRES_SCANNED)

@@ -1,16 +1,27 @@
-"""Rewrites the texts of a scan that are in another encoding in UTF-8, many texts at a time; see joined_texts.py."""
+"""Rewrites the texts of a scan that are in another encoding in UTF-8, many texts at a time; see joined_texts.py.
+
+Walks over texts use tables of states, of the bytes that Python's strict decoders take for text in an encoding:
+
+    states: uint8[n, 256], the next state for the current state and a byte. Each character begins and ends in state 0;
+    the last state is that of bytes that are no text
+
+UTF-8 has a table, and so do encodings whose characters have one or two bytes. The decoders of the latter report one
+byte of a wrong character.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
 from ...limits import COLUMN_BYTES
 from ...options import ReadOptions
 from ..arrays import Array, Int, read_only
-from ..jit.compiler import compiled, hot
+from ..jit.compiler import compiled, hot, inner
 from ..jit.copy_bytes import copy_bytes
 from ..jit.intrinsics import BLOCK, read_64
-from .joined_texts import decode_joined
+from .joined_texts import JOINABLE, LOOKS_AHEAD, decode_joined
 from .notes import (
     CELL_FIELDS,
     COMPLETE,
@@ -30,8 +41,7 @@ from .notes import (
     VALUE,
     Notes,
 )
-from .primitives import is_ascii_anywhere, same_bytes
-from .text_states import NO_STATES, is_text, text_states
+from .primitives import UTF8_STATES, is_ascii_anywhere, is_ascii_block, same_bytes
 
 JOINED_BYTES = 1 << 18
 """How many bytes of texts are joined: enough to make the calls free, few enough to stay in the cache."""
@@ -115,7 +125,7 @@ def _join_texts(
     text          uint8[k], of the notes, read-only: of the same type as the buffer, so that one code reads both
     known_bytes   length of the text of the dictionary and of relations, which is in UTF-8
     states        the table of the encoding, if rows with an invalid text are to be found before they are joined, or
-                  NO_STATES; see text_states.py
+                  NO_STATES
     joined        uint8[JOINED_BYTES or less], filled; for starts and slots see `_join`
     found         int32[MOST_FOUND, 3], filled with the pairs of these texts, in the order of their rows
     returns       the row to continue with, the number of joined texts, the number of pairs
@@ -289,3 +299,49 @@ def with_room(text: Array, used: int, size: int) -> Array:
     larger = np.empty(max(used + size, min(2 * len(text), COLUMN_BYTES)), np.uint8)
     larger[:used] = text[:used]
     return larger
+
+
+NO_STATES = np.zeros((1, 256), np.uint8)
+"""In the place of a table."""
+
+
+@cache
+def text_states(encoding: str) -> Array | None:
+    """Returns the table of an encoding, or None if it has none."""
+    if encoding == "utf-8":
+        return UTF8_STATES
+    if encoding in LOOKS_AHEAD or encoding not in JOINABLE:
+        return None
+    second_of = {first: _seconds(first, encoding) for first in range(256) if "\ufffd" in _replaced([first], encoding)}
+    rows = sorted({second.tobytes() for second in second_of.values()})
+    states = np.full((len(rows) + 2, 256), len(rows) + 1, np.uint8)
+    states[0] = 0
+    for index, row in enumerate(rows):
+        states[index + 1, np.frombuffer(row, np.bool_)] = 0
+    for first, second in second_of.items():
+        states[0, first] = rows.index(second.tobytes()) + 1
+    return states
+
+
+def _seconds(first: int, encoding: str) -> Array:
+    """Returns bool[256]: the bytes that complete a character after the first one."""
+    decoded = _replaced([byte for second in range(1, 256) for byte in (first, second, 0)], encoding).split("\0")
+    return np.array([False, *("\ufffd" not in text for text in decoded[:-1])], np.bool_)
+
+
+def _replaced(data: list[int], encoding: str) -> str:
+    return bytes(data).decode(encoding, "replace")
+
+
+@inner
+def is_text(data: Array, start: Int, length: Int, states: Array) -> bool:
+    """Whether a text is one by a table of states."""
+    state = np.int64(0)
+    at, stop = start, start + length
+    while at < stop:
+        if state == 0 and stop - at >= 8 and is_ascii_block(data, at):
+            at += 8
+        else:
+            state = np.int64(states[state, data[at]])
+            at += 1
+    return state == 0

@@ -1,8 +1,7 @@
 """The commands that read a stream as a whole, as a `wireformat.Capture`: tables, typed, latest, write.
 
-commands                          the commands that can be typed
-capture_options, lake_options     the options that they share, and those of lakes
-tables, write                     what the commands do
-opened                            the capture that they read
-screen_table                      rows as a table on the screen
+commands          the commands that can be typed
+capture_options   the options that they share, and those of lakes
+tables, write     what the commands do
+opened            the capture that they read
 """

@@ -1,8 +1,9 @@
-"""The options of a capture, which the commands that read a stream as a whole share."""
+"""The options of captures, which the commands that read a stream as a whole share, and of the lakes that they write."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from ..options import (
     FormatName,
     Mode,
     Threads,
+    at_home,
     in_utf8,
     one_of,
     split_names,
@@ -77,3 +79,50 @@ def with_capture_options(*, before: str, without: Collection[str] = ()) -> Calla
 def capture_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options of a capture as `Capture` takes them. Raises BadParameter for a bad list of columns."""
     return {**given, "order_by": split_names(given["order_by"])}
+
+
+Folder = Annotated[
+    str, typer.Option("--to", "-t", callback=at_home, metavar="FOLDER", help="The folder of the lake, or a URI.")
+]
+LakeFormat = Annotated[
+    str,
+    typer.Option("--format", metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write."),
+]
+State = Annotated[
+    str,
+    typer.Option(
+        metavar="changes|latest",
+        autocompletion=one_of("changes", "latest"),
+        help="All changes, or only the current rows.",
+    ),
+]
+PartitionBy = Annotated[
+    str | None,
+    typer.Option(callback=in_utf8, metavar="COLUMN", help="A column that all tables have, or commit_date."),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        callback=in_utf8,
+        metavar="TABLE=LIST",
+        help="Key columns of a table, for --state latest; repeatable; empty: the whole row.",
+    ),
+]
+
+
+_TABLE_KEYS = re.compile(r'((?:"[^"]*"|[^"])*)=((?:"[^"]*"|[^"=])*)', re.DOTALL)
+"""A table and its key columns: up to the last equals sign outside of double quotes, and after it."""
+
+
+def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
+    """Returns the key columns of tables, each given as `table=column,column`; raises BadParameter."""
+    if given is None:
+        return None
+    found = {}
+    for text in given:
+        parts = _TABLE_KEYS.fullmatch(text)
+        if parts is None:
+            raise typer.BadParameter(f"expected table=column,column, got {text!r}")
+        table, keys = parts.groups()
+        found[table] = (split_names([keys]) or []) if keys.strip() else []
+    return found

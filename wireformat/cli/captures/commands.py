@@ -26,8 +26,16 @@ from ..options import (
     split_lists,
     split_names,
 )
-from .capture_options import capture_options, with_capture_options
-from .lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
+from .capture_options import (
+    Folder,
+    Keys,
+    LakeFormat,
+    PartitionBy,
+    State,
+    capture_options,
+    split_keys,
+    with_capture_options,
+)
 
 ROWS = 50
 

@@ -19,8 +19,8 @@ from ...sources.parquet_files import ParquetSource
 from ...sources.source import Source
 from ..decoding import is_empty_text
 from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
+from ..inputs import progress
 from ..options import STDIN
-from ..progress import progress
 from ..screen import say
 
 

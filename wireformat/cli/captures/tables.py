@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from ...errors import counted
 from ...options.table_names import written
+from ...printable import printable
 from ..output import find_output, open_output
-from ..screen import say
+from ..screen import console, say
+from ..table_writers import cell_texts
 from .opened import opened
-from .screen_table import print_table
 
 SHOWN = pa.schema(
     [
@@ -131,3 +132,30 @@ def _written(
 
 def _nonempty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return (batch for batch in batches if len(batch))
+
+
+def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None = None) -> bool:
+    """Prints rows to standard output; returns whether there are more.
+
+    most   the number of rows to print; None for all
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for field in schema:
+        is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        table.add_column(Text(printable(field.name)), justify="right" if is_number else "left", overflow="fold")
+    left, has_more = most, False
+    for batch in batches:
+        if left is not None and len(batch) > left:
+            batch, has_more = batch.slice(0, left), True
+        columns = [cell_texts(column) for column in batch.columns]
+        for cells in zip(*columns, strict=True):
+            table.add_row(*(Text(printable(cell)) for cell in cells))
+        left = None if left is None else left - len(batch)
+        if has_more:
+            break
+    console().print(table)
+    return has_more

@@ -13,11 +13,11 @@ from ...formats.registry import find_format
 from ...options import ReadOptions
 from ...options.table_names import written
 from ...sources.source import Source
+from ..decoding import TableFilter
 from ..inputs import all_messages
 from ..screen import print_lines, say
-from ..table_filter import TableFilter
 from .opened import opened
-from .screen_table import print_table
+from .tables import print_table
 
 SHOWN = pa.schema(
     [

@@ -18,14 +18,12 @@ from rich.text import Text
 from ...errors import DecodeError, OptionError, counted
 from ...events import Event
 from ...formats.registry import find_format
-from ...inspection.nodes import Node
-from ...inspection.reading import RecordReader, Slice
-from ...inspection.rows import BYTES_IN_ROW, TreeRow, error_lines, rows, shown_event
-from ...inspection.scan import find_records
+from ...inspection.nodes import BYTES_IN_ROW, Node, TreeRow, error_lines, rows, shown_event
+from ...inspection.reading import RecordReader, Slice, find_records
 from ...options import ReadOptions
 from ...printable import printable
 from ...sources.files import PARQUET_MAGIC
-from ...sources.picking.picked import pick_message
+from ...sources.picked import pick_message
 from ...sources.source import message_bytes
 from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..captures.lake_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
+from ..captures.capture_options import Folder, Keys, LakeFormat, PartitionBy, State, split_keys
 from ..exits import exit_codes
 from ..options import (
     Encoding,

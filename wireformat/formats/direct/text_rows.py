@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ...events import LITERAL_TYPES, UNCHANGED, Delete, Insert, RowChange, TupleData
-from ...grammar.dialects import OPENGAUSS, Dialect
-from ...grammar.json_scan import write_string
-from ...grammar.json_text import KEYS, SIDES
+from ...grammar.json_text import KEYS, SIDES, write_string
 from ...grammar.literals import WRITERS, LiteralWriter
-from ...grammar.names import write_name, write_relation, write_type
+from ...grammar.names import OPENGAUSS, Dialect, write_name, write_relation, write_type
 from ...grammar.sql_text import AND, DELETE, END, INSERT, VALUES, WHERE
-from ...grammar.tuple_text import MARK_OF_CHANGE, NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE, check_images
-from ...grammar.unquoted import write_unquoted
+from ...grammar.tuple_text import MARK_OF_CHANGE, NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE, check_images, write_unquoted
 from .layouts import Part, RowParts, Value, ValueWriter, image_cells
 
 WriteTable = Callable[[str, str, str], bytes]

@@ -50,8 +50,8 @@ from .messages import (
     SYSTEM_SCHEMA,
     UNCHANGED_CELL,
     is_aside,
+    read_relation,
 )
-from .relation_messages import read_relation
 from .relations import OUTSIDE, Lost, Outside, Relations
 from .writer import PgOutputWriter, said
 

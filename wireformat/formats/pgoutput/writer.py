@@ -41,10 +41,9 @@ from ...times import MICROS_OF_2000
 from ..base import refuse_others
 from ..direct.layouts import ROW_CHANGE_EVENTS, ByteLayout
 from ..direct.records import DirectRecords, RecordForm
-from .images import fits, images
 from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
-from .row_layouts import RowLayouts
+from .row_layouts import RowLayouts, fits, images
 
 OPTIONS = (Option("dialect", DIALECTS[0], OneOf(DIALECTS), "whose pgoutput it is"),)
 

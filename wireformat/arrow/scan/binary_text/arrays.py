@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....pgtypes.binary_array import MAX_DIMENSIONS
+from ....pgtypes.binary import MAX_DIMENSIONS
 from ...arrays import Array, Int
 from ...ascii import (
     BACKSLASH,
@@ -25,8 +25,8 @@ from ...jit.compiler import inner
 from ..loop import Scan
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, write_decimal
 from .bytes_values import write_bytes_value, write_uuid
-from .floats import write_float
 from .forms import (
+    BAD,
     BITS_FORM,
     BOOLEAN_FORM,
     BYTEA_FORM,
@@ -35,6 +35,7 @@ from .forms import (
     ELEMENT_OID_SHIFT,
     INTEGER_FORM,
     JSONB_FORM,
+    NO_ROOM,
     NUMERIC_FORM,
     OID_FORM,
     REAL_FORM,
@@ -43,9 +44,9 @@ from .forms import (
     TEXT_FORM,
     UUID_FORM,
     VECTOR,
+    most_bytes,
 )
-from .numerics import write_numeric
-from .outcomes import BAD, NO_ROOM, most_bytes
+from .numbers import write_float, write_numeric
 from .times import write_time_value
 
 MOST_HEAD_BYTES = 32 * MAX_DIMENSIONS
@@ -63,7 +64,7 @@ _QUOTED[list(b'"\\{},\t\n\v\f\r ')] = True
 
 @inner
 def write_simple(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int, utf8: bool) -> Int:
-    """Writes a value of one of SIMPLE_FORMS; see outcomes.py."""
+    """Writes a value of one of SIMPLE_FORMS; see forms.py."""
     if form == TEXT_FORM or form == JSONB_FORM:
         if form == JSONB_FORM:
             if size == 0 or data[at] != 1:
@@ -91,7 +92,7 @@ def write_simple(data: Array, at: Int, size: Int, form: Int, text: Array, to: In
 
 @inner
 def write_other(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int, utf8: bool) -> Int:
-    """Writes a value of all other forms; see outcomes.py."""
+    """Writes a value of all other forms; see forms.py."""
     kind = form & ~SIZE_OF_FORM
     if form == NUMERIC_FORM:
         return write_numeric(data, at, size, form, text, to, utf8)

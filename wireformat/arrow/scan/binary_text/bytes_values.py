@@ -8,15 +8,14 @@ from ...arrays import Array, Int
 from ...ascii import BACKSLASH, DIGIT_0, LOWER_X, MINUS
 from ...jit.compiler import inner
 from ..primitives import read_32
-from .forms import BITS_FORM, BYTEA_FORM, CHAR_FORM, HEX_FORM, UUID_FORM
-from .outcomes import BAD
+from .forms import BAD, BITS_FORM, BYTEA_FORM, CHAR_FORM, HEX_FORM, UUID_FORM
 
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 @inner
 def write_bytes_value(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int, utf8: bool) -> Int:
-    """Writes a bytea, a bit string, a uuid, a "char", or a value of a type without a text form; see outcomes.py."""
+    """Writes a bytea, a bit string, a uuid, a "char", or a value of a type without a text form; see forms.py."""
     if form == BYTEA_FORM or form == HEX_FORM:
         text[to], text[to + 1] = BACKSLASH, LOWER_X
         return _write_hex(data, at, size, text, to + 2)

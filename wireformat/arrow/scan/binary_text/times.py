@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....pgtypes.binary_times import DATES, INT32, INT64, TIMESTAMPS, ZONES
+from ....pgtypes.binary import DATES, INT32, INT64, TIMESTAMPS, ZONES
 from ....times import DAYS_TO_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SPACE
 from ...jit.compiler import inner
 from ..primitives import PAIRS, read_32, read_64, write_decimal
-from .forms import DATE_FORM, INTERVAL_FORM, SIZE_OF_FORM, TIME_FORM, TIMESTAMPTZ_FORM, TIMETZ_FORM
-from .outcomes import BAD, write_word
+from .forms import BAD, DATE_FORM, INTERVAL_FORM, SIZE_OF_FORM, TIME_FORM, TIMESTAMPTZ_FORM, TIMETZ_FORM, write_word
 
 FIRST_DATE, LAST_DATE = DATES[0], DATES[-1]
 FIRST_TIMESTAMP, LAST_TIMESTAMP = TIMESTAMPS[0], TIMESTAMPS[-1]
@@ -26,7 +25,7 @@ _INFINITY, _BC, _YEAR, _MONTH, _DAY = (
 
 @inner
 def write_time_value(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int, utf8: bool) -> Int:
-    """Writes a date, a time, a timestamp or an interval; see outcomes.py."""
+    """Writes a date, a time, a timestamp or an interval; see forms.py."""
     if form == INTERVAL_FORM:
         return _write_interval(data, at, text, to) if size == 16 else BAD
     if size != form & SIZE_OF_FORM:

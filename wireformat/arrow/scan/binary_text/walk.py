@@ -37,10 +37,8 @@ from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE
 from ..transcode import with_room
 from .arrays import make_array_writer, write_other, write_simple
 from .bytes_values import write_bytes_value
-from .floats import write_float
-from .forms import FORM, GROUP_SHIFT, GROUPS, HEX_FORM, SCALAR_FORM
-from .numerics import write_numeric
-from .outcomes import BAD, NO_ROOM, most_bytes
+from .forms import BAD, FORM, GROUP_SHIFT, GROUPS, HEX_FORM, NO_ROOM, SCALAR_FORM, most_bytes
+from .numbers import write_float, write_numeric
 from .times import write_time_value
 
 

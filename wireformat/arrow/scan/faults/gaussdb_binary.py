@@ -6,7 +6,7 @@ import numpy as np
 
 from ....formats.gaussdb_binary import NEW_TAG, NULL_LENGTH, OLD_TAG
 from ....formats.pgoutput.messages import IMAGES as PGOUTPUT_IMAGES
-from ....formats.signatures import MOST_HIGH_BYTE
+from ....formats.row import MOST_HIGH_BYTE
 from ...arrays import Array, Int
 from ...ascii import QUOTE
 from ...jit.compiler import compiled, inner
@@ -27,13 +27,18 @@ from .fields import (
     IN_SCHEMA,
     IN_TAG,
     IN_VALUE,
+    NO_NULL,
     RELATION_ID,
     SAYS_TABLE,
     SCHEMA,
+    STOPPED,
     TABLE,
     TextRule,
+    begin_record,
+    check_room,
+    check_sized,
+    note_fault,
 )
-from .texts import NO_NULL, STOPPED, begin_record, check_room, check_sized, note_fault
 
 PGOUTPUT_TAGS = np.zeros(256, np.bool_)
 PGOUTPUT_TAGS[[*PGOUTPUT_IMAGES]] = True
@@ -72,7 +77,7 @@ def find_binary_faults(
 
 @inner
 def _looks_like_a_row(buffer: Array, start: Int, stop: Int) -> bool:
-    """Whether no other format begins like this; else the error would say so. See formats/signatures.py."""
+    """Whether no other format begins like this; else the error would say so. See formats/row.py."""
     if stop - start < 2 or buffer[start + 1] != 0:
         return False
     for at in range(start + 5, min(start + 10, stop - 1), 4):  # without and with a transaction id

@@ -13,7 +13,7 @@ from ....formats.pgoutput.messages import (
 from ....formats.pgoutput.messages import KEY as KEY_TAG
 from ....formats.pgoutput.messages import NEW as NEW_TAG
 from ....formats.pgoutput.messages import OLD as OLD_TAG
-from ....formats.signatures import MOST_HIGH_BYTE
+from ....formats.row import MOST_HIGH_BYTE
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
 from ..kernels.pgoutput import KIND_OF_BYTE
@@ -37,6 +37,7 @@ from .fields import (
     IN_OLD,
     IN_RELATION_ID,
     NO_CELL,
+    NO_NULL,
     RELATION_ID,
     SAYS_TABLE,
     SCHEMA,
@@ -45,8 +46,11 @@ from .fields import (
     UNKNOWN,
     WRONG_COUNT,
     TextRule,
+    begin_record,
+    check_room,
+    check_sized,
+    note_fault,
 )
-from .texts import NO_NULL, begin_record, check_room, check_sized, note_fault
 
 CELL_TAGS = np.zeros(256, np.bool_)
 CELL_TAGS[[NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL]] = True

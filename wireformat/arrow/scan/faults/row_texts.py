@@ -1,7 +1,7 @@
 """Wrong texts in row changes of JSON and TEXT that the scan has noted, and unknown kinds of rows in JSON.
 
 Rows of TEXT are left to the declaration whose wrong text has doubled quotes. The readers are in wireformat/grammar:
-json_text.py, table_text.py and unquoted.py.
+json_text.py, table_text.py and tuple_text.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....events import ROW_CHANGES
-from ....formats.signatures import HEAD_BYTES
+from ....formats.row import HEAD_BYTES
 from ....grammar import tuple_text
 from ....limits import NAME_BYTES
 from ...arrays import Array, Int
@@ -17,7 +17,7 @@ from ...ascii import APOSTROPHE, BACKSLASH, COLON, DOT, QUOTE, SPACE
 from ...jit.compiler import compiled, inner
 from ...scan import tokens
 from ..kernels.json_changes import string_end
-from ..kernels.names import name_end, names_end
+from ..kernels.literals import name_end, names_end
 from ..notes import (
     BODY,
     DELETE,
@@ -37,8 +37,8 @@ from ..notes import (
 )
 from ..primitives import is_ascii, may_have_byte
 from ..relations.entries import HEAD
-from ..text_states import is_text
 from ..tokens import KIND_BYTES
+from ..transcode import is_text
 from .fields import (
     BAD_KIND,
     CELL,
@@ -57,8 +57,11 @@ from .fields import (
     STATES_TEXT,
     TABLE,
     TextRule,
+    begin_record,
+    check_text,
+    is_known,
+    note_fault,
 )
-from .texts import begin_record, check_text, is_known, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
@@ -189,7 +192,7 @@ def _is_a_clear_table(
     buffer: Array, rows: Array, row: Int, at: Int, stop: Int, dictionary: Array, rule: TextRule
 ) -> bool:
     """Whether the names of a table without quotes can be read in one way: there is one mark, and no other format begins
-    like this; see formats/signatures.py."""
+    like this; see formats/row.py."""
     schema_bytes, names_bytes = rows[TABLE_SCHEMA + 1, row], rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row]
     if is_known(rows[TABLE_SCHEMA, row], rule):
         head_bytes = np.int64(dictionary[rows[RELATION, row] + HEAD, 1])  # of both names, and the blank between them

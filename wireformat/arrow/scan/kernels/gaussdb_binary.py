@@ -1,4 +1,4 @@
-"""The scan of the binary style: walks whole messages and notes where each text is.
+"""The scan of the binary style: walks whole messages and notes where each text is. Heartbeats are rare records.
 
 It follows the declaration in wireformat/formats/gaussdb_binary.py and the framing in wireformat/framing/gauss_batch.py.
 It leaves unexpected records, or the rest of a message, to them.
@@ -21,6 +21,7 @@ from ....formats.gaussdb_binary import (
     XID_TAG,
 )
 from ....framing import gauss_batch
+from ....framing.gauss_batch import BARE_HEARTBEAT_BYTES
 from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
 from ...arrays import Array, Int
@@ -33,6 +34,8 @@ from ..dictionary import (
     ORIGIN,
     TYPE_TABLE_SIZE,
     USERNAME,
+    WAL_END_KEY,
+    WAL_FLUSHED_KEY,
 )
 from ..loop import DONE, LOST, MORE, make_scan
 from ..notes import (
@@ -71,10 +74,11 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_decimal
+from ..rare_records import make_rare_walk
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
-from ..row_notes import note_detail, note_lsn, note_number
-from .names import note_table
+from ..row_notes import note_detail, note_heartbeat_time, note_lsn, note_number
+from .literals import note_table
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
 ANOTHER_RECORD, END_OF_MESSAGE = ord(gauss_batch.MORE), ord(gauss_batch.END)
@@ -325,3 +329,18 @@ def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
 
 
 scan_gaussdb_binary = make_scan("scan_gaussdb_binary", open_record, close_record, read_record, is_unwanted)
+
+
+@inner
+def read_heartbeat(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """Notes the three numbers of a heartbeat, which are the whole record after the kind; see rare_records.py."""
+    if stop - at != BARE_HEARTBEAT_BYTES:
+        return DECLINED
+    arrays.rows[KIND, row] = HEARTBEAT
+    note_number(arrays, row, WAL_END_KEY, read_64(arrays.buffer, at + 1), False)
+    note_number(arrays, row, WAL_FLUSHED_KEY, read_64(arrays.buffer, at + 9), False)
+    note_heartbeat_time(arrays, row, read_64(arrays.buffer, at + 17))
+    return GOOD
+
+
+walk_heartbeats = make_rare_walk("walk_heartbeats", read_heartbeat)

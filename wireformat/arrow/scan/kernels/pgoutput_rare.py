@@ -29,7 +29,6 @@ from ..dictionary import (
     TYPE_OIDS_KEY,
     WAL_END_KEY,
 )
-from ..message_notes import is_utf8, note_message
 from ..notes import (
     BEGIN,
     COMMIT_LSN,
@@ -62,7 +61,7 @@ from ..notes import (
 from ..primitives import read_32, read_64, write_decimal, zero_at
 from ..rare_records import begin_extra_row, make_rare_walk
 from ..relations.entries import DETAILS, SCHEMA, TABLE
-from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
+from ..row_notes import is_utf8, note_detail, note_flag, note_heartbeat_time, note_lsn, note_message, note_number
 from .pgoutput_values import note_time, note_xid
 from .pgoutput_walk import (
     ABORT_BYTES,

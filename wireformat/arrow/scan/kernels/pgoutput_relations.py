@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from ....errors import DecodeError
 from ....formats.base import Format
-from ....formats.pgoutput.messages import RECORDS, RELATION_TAG, TRUNCATE_TAG
-from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_message, try_message
+from ....formats.pgoutput.messages import HEAD_BYTES, RECORDS, RELATION_TAG, TRUNCATE_TAG, read_message, try_message
 from ....formats.pgoutput.relations import ASKS, NOTHING, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions

@@ -1,13 +1,13 @@
 """The walk over the rare records of text styles: TRUNCATE; of test-decoding logical messages, and lines with the name
 of a prepared transaction.
 
-It follows wireformat/grammar/truncate.py, messages.py and lines.py.
+It follows wireformat/grammar/table_text.py, messages.py and lines.py.
 """
 
 from __future__ import annotations
 
 from ....grammar.lines import PREPARED_KINDS
-from ....grammar.truncate import NO_FLAGS
+from ....grammar.table_text import NO_FLAGS
 from ....grammar.tuple_text import TABLE
 from ....options.reading import KINDS
 from ...arrays import Array, Int
@@ -22,7 +22,6 @@ from ..dictionary import (
     TRANSACTIONAL_KEY,
     token_entry,
 )
-from ..message_notes import is_utf8, note_message
 from ..notes import (
     DECLINED,
     DETAIL,
@@ -41,7 +40,7 @@ from ..notes import (
     ScanArrays,
 )
 from ..rare_records import begin_extra_row, make_rare_walk
-from ..row_notes import note_detail, note_flag
+from ..row_notes import is_utf8, note_detail, note_flag, note_message
 from ..tokens import (
     MESSAGE_CONTENT,
     MESSAGE_HEAD,
@@ -51,7 +50,7 @@ from ..tokens import (
     TRUNCATE_FLAGS,
     TRUNCATE_MARK,
 )
-from .names import names_end, read_table
+from .literals import names_end, read_table
 from .transaction_lines import (
     LINE_FIELDS,
     PART_FIELDS,

@@ -45,8 +45,19 @@ from ..primitives import same_bytes
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import COLUMN_NUMBERS, FORMS, LAST_COMMA
-from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end, text_literal
-from .names import MOST_BYTES_TO_CHANGE, find_table, names_end, read_name, read_table
+from .literals import (
+    BAD_LENGTH,
+    MOST_BYTES_TO_CHANGE,
+    TOO_FEW_CELLS,
+    find_table,
+    literal,
+    names_end,
+    number_end,
+    quoted_end,
+    read_name,
+    read_table,
+    text_literal,
+)
 from .transaction_lines import close_record, open_message, read_line, record_needs, token_end
 
 INSERT_ENTRY, DELETE_ENTRY, VALUES_ENTRY, WHERE_ENTRY, NO_TUPLE_ENTRY = (

@@ -1,14 +1,17 @@
 """The scan of the TEXT styles: follows wireformat/grammar/tuple_text.py, quotes and brackets in mind.
 
 Names of gaussdb-text have no quotes: of more than two words before the first mark, a known table tells where the schema
-ends. Without one, it ends at the first blank, as the grammar guesses. What cannot be read then is left to the grammar.
+ends. Known tables are entries of the dictionary. Without one, the schema ends at the first blank, as the grammar
+guesses. What cannot be read then is left to the grammar.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....formats.base import Format
 from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE
+from ....options import ReadOptions
 from ...arrays import Array, Int
 from ...ascii import (
     APOSTROPHE,
@@ -20,7 +23,7 @@ from ...ascii import (
     UPPER_B,
 )
 from ...jit.compiler import hot, inner
-from ..dictionary import token_entry
+from ..dictionary import DICTIONARY, DICTIONARY_TEXT, token_entry
 from ..loop import make_scan
 from ..notes import (
     DECLINED,
@@ -48,15 +51,58 @@ from ..notes import (
     UPDATE,
     VALUE,
     ScanArrays,
+    ScanInput,
 )
 from ..primitives import is_ascii, same_bytes
+from ..registry import FindInput
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import CHANGE_MARKS
-from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
-from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end, text_literal
-from .names import BYTES, MOST_BYTES_TO_CHANGE, TYPE_WORD, find_table, names_end, read_name, read_table
+from .literals import (
+    BAD_LENGTH,
+    BYTES,
+    MOST_BYTES_TO_CHANGE,
+    TOO_FEW_CELLS,
+    TYPE_WORD,
+    find_table,
+    literal,
+    names_end,
+    number_end,
+    quoted_end,
+    read_name,
+    read_table,
+    text_literal,
+)
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
+
+FIRST_KNOWN, KNOWN_ENTRIES = len(DICTIONARY), 2
+"""From FIRST_KNOWN on, for each table: the pair of `schema table`, and the length of the schema, which is no pair."""
+
+NO_LENGTH = (1 << 31) - 1
+"""Of a name that equals no bytes: the scan then leaves names that are not ASCII to the grammar."""
+
+
+class KnownTables:
+    """The known tables whose names contain blanks; see Preparation."""
+
+    def __init__(self, settings: Array, options: ReadOptions) -> None:
+        names = [
+            (schema.encode(), table.encode()) for schema, table in options.known_tables if " " in f"{schema}{table}"
+        ]
+        entries, text = [], bytearray()
+        for schema, table in sorted(names, key=lambda name: len(name[0])):  # the shortest schema first
+            joined = schema + b" " + table
+            is_comparable = options.encoding == "utf-8" or joined.isascii()
+            length = len(joined) if is_comparable else NO_LENGTH
+            entries += [(~(len(DICTIONARY_TEXT) + len(text)), length), (len(schema), 0)]
+            text += joined
+        dictionary = np.concatenate([DICTIONARY, np.array(entries, np.int32).reshape(-1, 2)])
+        self._input = ScanInput(dictionary, settings, bytes(text))
+
+    def begin(self, format: Format) -> FindInput:
+        """See Preparation.begin."""
+        return lambda message_batch: self._input
+
 
 TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
     token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formats.pgoutput.relation_messages import number_of
+from ....formats.pgoutput.messages import number_of
 from ....formats.pgoutput.relations import ReadMessage, RelationMessage, Relations, no_bytes
 from ...arrays import Array
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formats.pgoutput.messages import REPLICA_IDENTITIES
-from ....formats.pgoutput.relation_messages import HEAD_BYTES
+from ....formats.pgoutput.messages import HEAD_BYTES, REPLICA_IDENTITIES
 from ...arrays import Array, Int
 from ...ascii import QUOTE, SPACE
 from ...jit.compiler import compiled, hot, inner

@@ -6,7 +6,7 @@ with the patterns, and notes the relation and the values alone. A table has a re
 rows have had, such as all of them and those of the key; they are linked by NEXT. The first row of a table may have the
 columns of the newest other table, as partitions have: only the names of schema and table are learned then.
 
-What is learned is a fact about bytes, so it stays true for as long as it is remembered; see learned.py.
+What is learned is a fact about bytes, so it stays true for as long as it is remembered; see scratch.py.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import DecodeError, OptionError, counted
-from ...formats.guess import Guess, guess_format
-from ...formats.registry import find_format
-from ...framing.buffer import MessageBuffer
-from ..files import LINES, LINES_HEAD_BYTES, MessageSource, message_file
-from ..source import Source, SourceMessages, errors_of, message_bytes
+from ..errors import DecodeError, OptionError, counted
+from ..formats.guess import Guess, guess_format
+from ..formats.registry import find_format
+from ..framing.buffer import MessageBuffer
+from .files import LINES, LINES_HEAD_BYTES, MessageSource, message_file
+from .source import Source, SourceMessages, errors_of, message_bytes
 
 PYTHON_BYTES = 8 << 20
 """Up to this size, Python reads a file of messages in less time than it takes to load compiled code."""
@@ -55,7 +55,7 @@ def pick_message(source: Source, index: int) -> Picked:
 
 def _of_parquet(source: Source, index: int) -> Picked:
     """The same for a Parquet file, whose footer has the number of rows of each row group."""
-    from ..parquet_files import ParquetSource, row_of
+    from .parquet_files import ParquetSource, row_of
 
     assert isinstance(source, ParquetSource)
     found = row_of(source, index)
@@ -66,7 +66,7 @@ def _of_parquet(source: Source, index: int) -> Picked:
 
 def _after_skipping(source: MessageSource, path: Path, offset: int, count: int, index: int) -> Picked:
     """The same for a file of messages, some of which were already passed, up to a byte."""
-    from .skipping import Skipped, skip_messages
+    from .splitting import Skipped, skip_messages
 
     with errors_of(source.name):
         offset, count = skip_messages(path, source.format, Skipped(offset, count), index)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from ...errors import ServerError
-from ..connection import STEADY_SECONDS
+from ..errors import ServerError
+from .connection import STEADY_SECONDS
 
 WAIT_SECONDS = (1.0, 2.0, 5.0, 10.0)
 """The waits before each attempt to connect again, or to write again when the disk is full; the last one repeats."""

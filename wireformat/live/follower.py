@@ -9,25 +9,23 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ...errors import OptionError, ServerError, counted
-from ...options import ReadOptions
-from ...stream.capture_position import CapturePosition, SlotPosition
-from ..batches import Batch, Batches
-from ..blockers import waits_for_slot
-from ..checks.findings import Wanted, raise_errors
-from ..checks.position import check_start, is_behind
-from ..checks.server import all_findings
-from ..connection import Connection, Stopped
-from ..intake import Intake, SqlIntake
-from ..messages import MessageFile
-from ..plugins import Asked, ask
-from ..progress import clock
-from ..sink import Sink, is_full
-from ..slots import Slot, System, claim, create_slot, find_system
-from ..snapshot import Snapshot, take_snapshot
-from ..transaction_ends import Cutter, ends_of
-from .reports import Reports
+from ..errors import OptionError, ServerError, counted
+from ..options import ReadOptions
+from ..stream.capture_position import CapturePosition, SlotPosition
+from .batches import Batch, Batches
+from .checks.findings import Wanted, raise_errors
+from .checks.position import check_start, is_behind
+from .checks.server import all_findings
+from .connection import Connection, Stopped
+from .intake import Intake, SqlIntake
+from .messages import MessageFile
+from .plugins import Asked, ask
+from .progress import Reports, clock
 from .retries import Retries, waits
+from .sink import Sink, is_full
+from .slots import Slot, System, claim, create_slot, find_system, waits_for_slot
+from .snapshot import Snapshot, take_snapshot
+from .transaction_ends import Cutter, ends_of
 
 _Result = TypeVar("_Result")
 

@@ -1,0 +1,255 @@
+"""The SQL functions: wal_changes and wal_transactions return tables, wal_decode and wal_decode_pandas arrays.
+
+The arrays have the rows of a message, for inline and LATERAL VIEW. Options are given by position or by name, as Spark
+passes them to Python. wal_transactions has one task per stream, which writes large open transactions to files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import wireformat as wf
+from wireformat.errors import add_hint, counted
+from wireformat.options.table import nearest
+from wireformat.sources.columns import is_binary
+
+from ..decoding.batches import rows_with_kept
+from ..decoding.task import DecodingPlan, Kept, Task
+from ..decoding.unconverted import series_of
+from ..positions import check_positions, out_of_order
+from ..schemas import change_names, change_struct, committed_table
+from ..workers import log_unknown_prepared
+
+OPTIONS = ("mode", "encoding", "encoding_errors", "heartbeat_unit", "tables", "kinds", "known_tables", "dialect")
+"""The options of `wireformat.ReadOptions`, in the order in which they follow `format`."""
+
+
+def read_arguments(
+    function: str, format: pa.Array | None, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
+) -> Any:
+    """Returns `format` and the options as `DecodingPlan.check` takes them; NULL is the default.
+
+    Each argument is an array with one item per row, all of them equal. As in SQL, the case of names does not matter.
+    Raises OptionError.
+    """
+    by_name = {name.lower(): column for name, column in named.items()}
+    format = by_name.pop("format", None) if format is None else format
+    if format is None:
+        raise wf.OptionError(f"{function}: expected the name of a format, as in format => 'gaussdb-binary'")
+    if len(given) > len(OPTIONS):
+        raise wf.OptionError(f"{function}: expected at most {len(OPTIONS)} options: {', '.join(OPTIONS)}")
+    for name in by_name:
+        if name not in OPTIONS:
+            near = nearest(name, OPTIONS)
+            raise wf.OptionError(f"{function}: unknown option {name!r}{near}; known are {', '.join(OPTIONS)}")
+    columns = {"format": format, **dict(zip(OPTIONS, given, strict=False)), **by_name}
+    values = {name: _one_value(function, name, column) for name, column in columns.items()}
+    return {name: value for name, value in values.items() if value is not None or name == "format"}
+
+
+def _one_value(function: str, name: str, column: pa.Array) -> Any:
+    values = column.to_pylist() if pa.types.is_nested(column.type) else pc.unique(column).to_pylist()
+    if any(value != values[0] for value in values):
+        raise wf.OptionError(f"{function}: {name} must be the same in all rows, not a column")
+    return values[0]
+
+
+RESULT_BYTES = 0x7FFFFFFF
+"""The size limit of the rows of one batch: a scalar function returns one array per batch, and an Arrow string column
+holds 2 GiB."""
+
+
+def wal_decode(value: pa.Array, format: pa.Array, *given: pa.Array, **named: pa.Array) -> pa.Array:
+    """Returns the rows of each message as a list of structs; null for null."""
+    return _decoded("wal_decode", value, format, given, named)
+
+
+def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **named: pd.Series) -> pd.Series:
+    """Returns the rows of each message as a list of structs; null for null."""
+    options = [pa.array(column, from_pandas=True) for column in given]
+    by_name = {name: pa.array(column, from_pandas=True) for name, column in named.items()}
+    messages = pa.array(value, from_pandas=True)  # of the type that it has: numbers are no bytes
+    return series_of(_decoded("wal_decode_pandas", messages, pa.array(format), options, by_name))
+
+
+def _decoded(
+    function: str, messages: pa.Array, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
+) -> pa.ListArray:
+    """Returns the rows of each message as a list of structs; null for null."""
+    kind = change_struct(change_names())
+    lists = pa.list_(pa.field("element", kind))
+    if not len(messages):
+        return pa.array([], lists)
+    if pa.types.is_null(messages.type):
+        messages = messages.cast(pa.binary())
+    if not is_binary(messages.type):
+        hint = "; CAST(… AS BINARY) has the bytes of a text" if pa.types.is_string(messages.type) else ""
+        raise wf.OptionError(f"{function}: the messages must be binary, they are {messages.type}{hint}")
+    plan = DecodingPlan.check(**read_arguments(function, format, given, named))
+    if wf.FORMATS[plan.format].relations is not None:
+        raise wf.OptionError(
+            f"{function}: a row of {plan.format} depends on earlier messages, which a scalar function does not see; "
+            "use the table function wal_changes, or spark_udfs.decode"
+        )
+    task = Task(plan)
+    counts = np.zeros(len(messages) + 1, np.int64)
+    arrays = [pa.array([], kind)]
+    for message_of_row, rows in task.rows(messages):
+        counts[1:] += np.bincount(message_of_row, minlength=len(messages))
+        arrays.append(rows.to_struct_array())
+    task.close()
+    if sum(array.nbytes for array in arrays) > RESULT_BYTES:
+        raise wf.LimitExceeded(
+            f"{function}: the rows of {counted(len(messages), 'message')} take more than {RESULT_BYTES} bytes; "
+            "lower spark.sql.execution.arrow.maxBytesPerBatch"
+        )
+    mask = messages.is_null() if messages.null_count else None
+    offsets = pa.array(np.cumsum(counts), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.concat_arrays(arrays), type=lists, mask=mask)
+
+
+class WalChanges:
+    """Returns the rows of the messages of a table with the columns seq and payload; seq comes back first.
+
+    Spark creates one instance per partition. `SELECT * FROM wal_changes(TABLE(...), format => '...', mode => '...')`;
+    the options are those of `arguments.OPTIONS`.
+    """
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+
+    def eval(
+        self, messages: pa.RecordBatch, format: pa.Array | None = None, *given: pa.Array, **named: pa.Array
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of one batch. Each argument is an array of equal values."""
+        if not messages.num_rows:
+            return iter(())
+        if self._task is None:
+            options = read_arguments("wal_changes", format, given, named)
+            self._task = Task(DecodingPlan.check(**options, keep=[Kept("seq", is_shown=True)]))
+        seq = _column(messages, "seq")
+        payload = _column(messages, "payload")
+        if not pa.types.is_integer(seq.type):
+            raise wf.OptionError(f"wal_changes: seq must be an integer, it is {seq.type}")
+        if not (pa.types.is_binary(payload.type) or pa.types.is_large_binary(payload.type)):
+            raise wf.OptionError(f"wal_changes: payload must be binary, it is {payload.type}")
+        return rows_with_kept(self._task, payload, [pa.field("seq", pa.int64())], [seq.cast(pa.int64())])
+
+    def terminate(self) -> None:
+        """Called after the last batch."""
+        if self._task is not None:
+            self._task.close()
+
+
+def _column(messages: pa.RecordBatch, name: str) -> pa.Array:
+    """Returns the column of this name; as in SQL, the case does not matter."""
+    indices = [index for index, found in enumerate(messages.schema.names) if found.lower() == name]
+    if len(indices) != 1:
+        there = ", ".join(messages.schema.names)
+        raise wf.OptionError(
+            f"wal_changes: the table must have one column {name}, it has {there}; rename with AS {name}"
+        )
+    return messages.column(indices[0])
+
+
+if TYPE_CHECKING:
+    from wireformat.arrow.unread import ReadSummary
+
+STREAM = "stream"
+ORDER = ("seq", "record")
+
+
+class WalTransactions:
+    """Returns the rows of committed transactions, from a table with the columns of `wal_changes` in stream order.
+
+    Spark creates one instance per value of PARTITION BY. `SELECT * FROM wal_transactions(TABLE(...) PARTITION BY stream
+    ORDER BY (seq, record), two_phase => 'prepare', drop_resent => false)`. Raises OrderError, also if the rows are not
+    sorted.
+    """
+
+    def __init__(self) -> None:
+        self._transactions: wf.arrow.Transactions | None = None
+        self._last: tuple[Any, ...] | None = None
+        self._seen: ReadSummary | None = None
+
+    def eval(
+        self,
+        changes: pa.RecordBatch,
+        two_phase: pa.Array | None = None,
+        drop_resent: pa.Array | None = None,
+        **named: pa.Array,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the rows that one batch commits. Each argument is an array of equal values.
+
+        named   options whose names SQL has in another case
+        """
+        from wireformat.arrow.unread import ReadSummary
+
+        if not changes.num_rows:
+            return
+        if self._transactions is None:
+            options = {"two_phase": two_phase, "drop_resent": drop_resent}
+            for name, column in named.items():
+                if name.lower() not in options:
+                    raise wf.OptionError(
+                        f"wal_transactions: unknown option {name!r}{nearest(name.lower(), [*options])}"
+                    )
+                options[name.lower()] = column
+            given = {name: value[0].as_py() for name, value in options.items() if value is not None}
+            self._transactions = wf.arrow.Transactions(
+                **{name: value for name, value in given.items() if value is not None}
+            )
+        rows = self._in_order(_rows(changes))
+        self._seen = (self._seen or ReadSummary()).and_of(rows)
+        try:
+            for committed in self._transactions.take(rows):
+                wanted = committed_table()
+                yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
+        except wf.OrderError as error:
+            add_hint(error, "without PARTITION BY and ORDER BY (seq, record), a task gets any rows of a stream")
+            raise
+
+    def terminate(self) -> None:
+        """Called after the last row of a stream. Open transactions are not delivered. Raises BadRows if no row could be
+        read."""
+        if self._transactions is not None:
+            log_unknown_prepared(self._transactions.unknown_prepared, "wal_transactions")
+            self._transactions.close()
+        if self._seen is not None:
+            self._seen.check(None)
+
+    def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Raises OrderError unless rows are sorted by seq and record, and BadRows if one of these is null."""
+        seq, record = (rows[name] for name in ORDER)
+        check_positions([seq, record], ORDER)
+        first, last = ((seq[index].as_py(), record[index].as_py()) for index in (0, -1))
+        ascends, stays = (compare(seq[1:], seq[:-1]) for compare in (pc.greater, pc.equal))
+        follows = pc.or_(ascends, pc.and_(stays, pc.greater_equal(record[1:], record[:-1])))
+        if (self._last is not None and first < self._last) or not pc.all(follows, min_count=0).as_py():
+            write = "write TABLE(...) PARTITION BY ... ORDER BY (seq, record)"
+            raise out_of_order("wal_transactions: rows sorted by seq and record", f"rows in another order; {write}")
+        self._last = last
+        return rows
+
+
+def _rows(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns the columns by name; as in SQL, the case does not matter. `stream` is null if there is none."""
+    indices = {name.lower(): index for index, name in enumerate(changes.schema.names)}
+    wanted = ["seq", *change_names()]
+    missing = [name for name in wanted if name not in indices]
+    if missing:
+        raise wf.OptionError(
+            f"wal_transactions: the table must have the columns of wal_changes, it has no {', '.join(missing)}"
+        )
+    columns = [changes.column(indices[name]) for name in wanted]
+    if not pa.types.is_integer(columns[0].type):
+        raise wf.OptionError(f"wal_transactions: seq must be an integer, it is {columns[0].type}")
+    columns[0] = columns[0].cast(pa.int64())
+    stream = changes.column(indices[STREAM]) if STREAM in indices else pa.nulls(len(changes))
+    return pa.RecordBatch.from_arrays([*columns, stream.cast(pa.string())], names=[*wanted, STREAM])

@@ -1,1 +1,0 @@
-"""Compiled functions that read DDL of the serial plugins."""

@@ -1,1 +1,0 @@
-"""The formats of the serial plugins, and what they share."""

@@ -1,1 +1,0 @@
-"""One message of a file, which is found without reading all before it into memory."""
