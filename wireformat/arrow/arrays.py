@@ -1,8 +1,12 @@
-"""Type aliases for arrays and numbers, for modules that load no numba."""
+"""Arrays: type aliases, and memory, for modules that load no numba."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 Int = Any
 """int64 in compiled code; an int or a numpy.int64 where the same function runs uncompiled."""
@@ -15,3 +19,9 @@ def read_only(array: Array) -> Array:
     """The same array, as the one type that the scan is compiled for."""
     array.flags.writeable = False
     return array
+
+
+def unused(shape: int | tuple[int, ...], dtype: type[np.generic]) -> Array:
+    """Returns an array whose values are not set, in Arrow's memory, which is used again; numpy's would be new pages."""
+    size = prod(shape) if isinstance(shape, tuple) else shape
+    return np.ndarray(shape, dtype, pa.allocate_buffer(int(size) * np.dtype(dtype).itemsize))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import LimitExceeded
 from ..limits import COLUMN_BYTES
-from .arrays import Array, Int, read_only
+from .arrays import Array, Int, read_only, unused
 from .jit.compiler import compiled, hot
 from .jit.intrinsics import BLOCK, copy_block
 
@@ -44,7 +44,7 @@ class NotedTexts(NamedTuple):
         validity, offset_bytes, data = texts.buffers()
         offsets = read_only(np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :])
         bits = read_only(np.frombuffer(validity if texts.null_count else b"", np.uint8))
-        pairs = unused(len(rows) * 2, np.int32).reshape(-1, 2)
+        pairs = unused((len(rows), 2), np.int32)
         _note_rows(rows, offsets, bits, texts.offset, pairs)
         return cls(pairs, read_only(np.frombuffer(data or b"", np.uint8)), np.zeros(BLOCK, np.uint8))
 
@@ -55,11 +55,6 @@ class NotedTexts(NamedTuple):
     def strings(self) -> pa.StringArray:
         """Returns the texts as a string column; raises LimitExceeded if they do not fit in one."""
         return copied(self.pairs, len(self.pairs), self.source, self.text, pa.string(), _checked)
-
-
-def unused(count: int, dtype: type[np.number[Any]]) -> Array:
-    """Returns an array whose values are not set, in Arrow's memory, which is used again; numpy's would be new pages."""
-    return np.frombuffer(pa.allocate_buffer(count * np.dtype(dtype).itemsize), dtype)
 
 
 @compiled

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Int
+from ..arrays import Array, Int, unused
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
 from ..scan.notes import COMPLETE, ENDS, GIVEN, IMAGE_BITS, NAME, NEW, OLD, PAIR, PRESENT, RELATION, TYPE, UNTYPED
@@ -135,7 +135,7 @@ def names_of_complete(scanned: ScannedRows, map_index: int, field: int, most: in
     """
     pairs, entry = scanned.cells[:, field], _ENTRY_OF_FIELD[field]
     offset_buffer = pa.allocate_buffer(4 * (most + 1))
-    offsets, ends = np.frombuffer(offset_buffer, np.int32), np.empty(scanned.row_count, np.int32)
+    offsets, ends = np.frombuffer(offset_buffer, np.int32), unused(scanned.row_count, np.int32)
     images = scanned.rows, scanned.row_count, map_index, pairs, scanned.dictionary, entry, offsets
     size = check_text(scanned, int(_measure_names(*images, ends)))
     data = pa.allocate_buffer(size + BLOCK, resizable=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...options.reading import KINDS
-from ..arrays import Array, Int
+from ..arrays import Array, Int, unused
 from ..commit_times import parse_times
 from ..jit.compiler import compiled
 from ..noted_texts import NotedTexts, copied
@@ -130,7 +130,7 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
     rows = rows.copy()  # another thread may read the notes, too
     cells = scanned.cells[:, :, : int(rows[ENDS : ENDS + len(MAPS), -1].max())].copy()
     expand_complete_images(rows, scanned.row_count, cells, scanned.dictionary)
-    pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
+    pairs = unused((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     counts = np.zeros(scanned.row_count, np.int64)
     _split_unsent(rows, cells, pairs, counts)
     ends = np.cumsum(counts)
@@ -148,7 +148,7 @@ def _select_texts(rows: Array, field: Int, pairs: Array) -> None:
 
 def text_pairs(scanned: ScannedRows, field: int) -> Array:
     """Returns int32[count, 2]: the pairs of one text field of the rows."""
-    pairs = np.empty((scanned.row_count, 2), np.int32)
+    pairs = unused((scanned.row_count, 2), np.int32)
     _select_texts(scanned.rows, field, pairs)
     return pairs
 
@@ -275,8 +275,8 @@ def _types(arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -
         image_bits = rows[PRESENT, :count] >> (GIVEN + NEW) & IMAGE_BITS
         types, type_ends = names_of_complete(scanned, -1, TYPE, cell_count(scanned, NEW) + cell_count(scanned, OLD))
         return _nested(arrow_type, type_ends, None if image_bits.all() else _bitmap(image_bits > 0), types)
-    ends, has_image = np.empty(count, np.int32), np.empty(count, np.uint8)
-    pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
+    ends, has_image = unused(count, np.int32), unused(count, np.uint8)
+    pairs = unused((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     type_count = _select_types(rows, count, scanned.cells, pairs, ends, has_image)
     types = strings(pairs, type_count, scanned, pa.string())
     return _nested(arrow_type, ends, None if has_image.all() else _bitmap(has_image), types)

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, unused
 from ..jit.compiler import compiled
-from ..noted_texts import NotedTexts, unused
+from ..noted_texts import NotedTexts
 from ..scan.notes import (
     COMPLETE,
     DETAIL,
@@ -85,7 +85,7 @@ class KnownLayouts:
         ends = scanned.rows[ENDS : ENDS + len(MAPS)]
         counts = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
         bounds = np.cumsum(np.append(0, _TABLE_TEXTS + 2 * counts.sum(axis=0)))
-        pairs = unused(PAIR * int(bounds[-1]), np.int32).reshape(-1, PAIR)
+        pairs = unused((int(bounds[-1]), PAIR), np.int32)
         is_unsent = np.zeros(len(pairs), bool)
         _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, pairs, is_unsent)
         texts = NotedTexts(pairs, scanned.source, scanned.text).strings()

@@ -14,9 +14,8 @@ import numpy as np
 
 from ...errors import BadLength, BadTag, BadText, BadValue, DecodeError, ShortData, TrailingBytes, UnknownRelation
 from ...formats.base import Format
-from ..arrays import Array, read_only
+from ..arrays import Array, read_only, unused
 from ..jit.intrinsics import BLOCK
-from ..noted_texts import unused
 from ..scan.faults import fields
 from ..scan.faults.error_texts import (
     CELL_NUMBER,

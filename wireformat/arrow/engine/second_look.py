@@ -9,8 +9,7 @@ from ...options import ReadOptions
 from ...options.reading import KINDS
 from ...pgtypes import type_oid
 from ...pgtypes.binary import binary_text
-from ..arrays import Array
-from ..noted_texts import unused
+from ..arrays import Array, unused
 from ..scan.joined_texts import can_join
 from ..scan.message_batches import MessageBatch
 from ..scan.notes import (

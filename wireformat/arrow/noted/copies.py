@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array
+from ..arrays import Array, unused
 from ..columns.layouts import Layout
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, LINE, copy_block, prefetch
-from ..noted_texts import COPIED_AT_ONCE, unused
+from ..noted_texts import COPIED_AT_ONCE
 from ..scan.notes import BODY, ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from .facts import (
     FACT_NUMBERS,
@@ -61,10 +61,10 @@ def copied_rows(
     _measure_values(scanned.rows, rows, scanned.cells, codes, groups, totals)
     totals[:, _BYTES] += COPIED_AT_ONCE
     _, count, size = totals.sum(axis=0).tolist()
-    pairs = unused(2 * count, np.int32).reshape(-1, 2)
+    pairs = unused((count, 2), np.int32)
     target = unused(size, np.uint8)
     starts = np.empty((2, len(rows)), np.int64)
-    facts = unused(FACT_NUMBERS * len(rows), np.int64).reshape(-1, FACT_NUMBERS)
+    facts = unused((len(rows), FACT_NUMBERS), np.int64)
     ordered = np.empty(len(rows), np.int64)
     places = np.cumsum(totals, axis=0) - totals
     notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text

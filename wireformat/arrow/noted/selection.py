@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from ...options.reading import KINDS
 from ...options.table_names import TableName
-from ..arrays import Array, read_only
+from ..arrays import Array, read_only, unused
 from ..codes import combined_codes, grouped, in_groups
 from ..columns.layouts import Layout, Names
 from ..jit.intrinsics import BLOCK
-from ..noted_texts import NotedTexts, unused
+from ..noted_texts import NotedTexts
 from ..row_changes import TABLE_KINDS
 from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
@@ -169,7 +169,7 @@ def _joined(parts: Sequence[NotedSelection]) -> NotedSelection:
     texts = [part._byte_range for part in parts]
     values_before = [0, *accumulate(last - first for first, last in values)]
     bytes_before = [0, *accumulate(last - first for first, last in texts)]
-    pairs = unused(2 * values_before[-1], np.int32).reshape(-1, 2)
+    pairs = unused((values_before[-1], 2), np.int32)
     source = unused(bytes_before[-1], np.uint8)
     starts = []
     for part, (first, last), (first_byte, last_byte), value, byte in zip(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Int
+from ..arrays import Array, Int, unused
 from ..ascii import BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE
 from ..jit.compiler import compiled
-from ..noted_texts import unused
 
 NULL = np.frombuffer(b"NULL", np.uint8)
 

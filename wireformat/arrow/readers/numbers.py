@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Int
+from ..arrays import Array, Int, unused
 from ..ascii import DIGIT_0, DIGIT_1, LOWER_E, LOWER_F, LOWER_T
 from ..jit.compiler import compiled, hot
 from ..jit.intrinsics import read_32
-from ..noted_texts import NotedTexts, unused
+from ..noted_texts import NotedTexts
 from .digits import decimal, integer
 from .times import DATE, NOT_TAKEN, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE, moment
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Int, read_only
+from ..arrays import Array, Int, read_only, unused
 from ..codes import HASH_BITS
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
-from ..noted_texts import NotedTexts, unused
+from ..noted_texts import NotedTexts
 from ..readers.reader import Texts, as_strings
 
 Names = tuple[str, ...]
@@ -64,7 +64,7 @@ class Image(NamedTuple):
         if not isinstance(self.values, NotedTexts):
             own = indices[codes]
             return NotedTexts.of_rows(self.values, np.where(own < 0, -1, self.starts + own))
-        pairs = unused(2 * len(codes), np.int32).reshape(-1, 2)
+        pairs = unused((len(codes), 2), np.int32)
         _choose_pairs(indices, codes, np.ascontiguousarray(self.starts), self.values.pairs, pairs)
         return self.values._replace(pairs=pairs)
 

@@ -18,7 +18,7 @@ from ....formats.pgoutput.messages import HEAD_BYTES, RECORDS, RELATION_TAG, TRU
 from ....formats.pgoutput.relations import ASKS, NOTHING, ReadMessage, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
-from ...arrays import Array
+from ...arrays import Array, unused
 from ...jit.intrinsics import BLOCK
 from ..joined_texts import can_join
 from ..message_batches import MessageBatch
@@ -147,7 +147,7 @@ class KnownMessages:
                 if not len(left):
                     break
         if self.used + size + BLOCK > len(self.text):
-            larger = np.empty(larger_size(self.used + size + BLOCK), np.uint8)
+            larger = unused(larger_size(self.used + size + BLOCK), np.uint8)
             larger[: self.used] = self.text[: self.used]
             self.text = larger
 

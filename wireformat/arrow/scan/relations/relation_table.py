@@ -11,7 +11,7 @@ import numpy as np
 from ....events import Relation
 from ....formats.pgoutput.relations import DescribedAs, ReadMessage, RelationMessage, message_of
 from ....pgtypes import type_name
-from ...arrays import Array
+from ...arrays import Array, unused
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY, DICTIONARY_TEXT
 from .entries import (
@@ -84,11 +84,11 @@ class RelationTable:
             return False
         if used_pairs + pairs > len(arrays.pairs):
             own = larger_size(used_pairs + pairs - len(DICTIONARY))
-            larger = np.empty((len(DICTIONARY) + own, 2), np.int32)
+            larger = unused((len(DICTIONARY) + own, 2), np.int32)
             larger[:used_pairs] = arrays.pairs[:used_pairs]
             arrays = arrays._replace(pairs=larger)
         if used_text + text > len(arrays.text):
-            longer = np.empty(larger_size(used_text + text), np.uint8)
+            longer = unused(larger_size(used_text + text), np.uint8)
             longer[:used_text] = arrays.text[:used_text]
             arrays = arrays._replace(text=longer)
         self.arrays = arrays
