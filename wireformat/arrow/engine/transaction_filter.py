@@ -108,19 +108,21 @@ class FilteredTransactions:
             batch = _joined(self._held, batch)
             anothers = (_ANOTHERS,) * self._rows.held.count(_ANOTHERS)
             self._rows.hold((*anothers, *range(begin)))
-        kinds: list[str] = batch["kind"].to_pylist()
-        is_kept = {kind: self._options.keeps(kind, None) for kind in {*kinds}}
+        encoded = batch["kind"].dictionary_encode()
+        present, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        is_kept = {kind: self._options.keeps(kind, None) for kind in present}
         row_only = row_only_transactions(batch.slice(begin)) if self._rows.may_pass_transactions else NO_TRANSACTIONS
-        wanted = np.array([is_kept[kind] for kind in kinds], np.bool_)
+        wanted = np.array([is_kept[kind] for kind in present], np.bool_)[codes]
         if self._options.skip_empty_xacts:
             empty = begin + row_only.begins[row_only.commits == row_only.begins + 1]
             wanted[empty] = wanted[empty + 1] = False
+        kinds: list[str] = []
         facts: Callable[[int], RecordFacts] | None = None
         names: list[str | None] = []
         runs: list[Array] = []
         kept: list[int] = []
         row = begin
-        while row < len(kinds):
+        while row < len(batch):
             end = row_only.runs.get(row - begin)
             if end is not None:
                 self._rows.pass_transactions()
@@ -128,11 +130,13 @@ class FilteredTransactions:
                 kept = []
                 row = begin + end
                 continue
+            if not kinds:
+                kinds = batch["kind"].to_pylist()
             if kinds[row] in CHANGE_KINDS and self._rows.passes_changes:
                 taken: tuple[int, ...] = (row,)
             else:
                 if facts is None:
-                    facts = _facts(batch, kinds)
+                    facts = _facts(batch, kinds, present)
                     names = _texts(batch, "username") if self._options.exclude_users else [None] * len(kinds)
                 taken = self._rows.take(facts(row), names[row], row)
             kept += [one for one in taken if one != _ANOTHERS and is_kept[kinds[one]]]
@@ -140,14 +144,16 @@ class FilteredTransactions:
         held = [one for one in self._rows.held if one != _ANOTHERS]
         self._held = batch.take(pa.array(held, pa.int64())) if held else None
         rows = np.concatenate([*runs, np.array(kept, np.int64)])
-        return batch if np.array_equal(rows, np.arange(len(kinds))) else batch.take(pa.array(rows))
+        return batch if np.array_equal(rows, np.arange(len(batch))) else batch.take(pa.array(rows))
 
 
-def _facts(batch: pa.RecordBatch, kinds: list[str]) -> Callable[[int], RecordFacts]:
-    """Returns what gives the facts of a row, as far as the filters need them."""
-    present = {*kinds}
+def _facts(batch: pa.RecordBatch, kinds: list[str], present: list[str]) -> Callable[[int], RecordFacts]:
+    """Returns what gives the facts of a row, as far as the filters need them.
+
+    present   each of the kinds once
+    """
     nothing = [None] * len(kinds)
-    columns = [nothing if present.isdisjoint(asked) else read(batch, name) for name, asked, read in _ASKED]
+    columns = [nothing if asked.isdisjoint(present) else read(batch, name) for name, asked, read in _ASKED]
     return lambda row: RecordFacts(kinds[row], *(column[row] for column in columns))
 
 
