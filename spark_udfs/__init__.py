@@ -10,8 +10,8 @@ register        the SQL functions and the data source, once a session        (sq
 local_session   a Spark session on this machine                              (session)
 
 The driver runs capture, decoding/dataframe, sql/registration, session and schemas. The workers run decoding/task, which
-decodes, and one file for each way in which Spark calls Python: batches and frames in decoding, the functions in sql,
-chunks/passes, chunks/questions, chunks/writing, streams/processor and source/reader.
+decodes, and one file for each way in which Spark calls Python: decoding/batches, sql/functions, chunks/reading,
+chunks/questions, chunks/writing, streams/processor and source/reader.
 """
 
 from __future__ import annotations
