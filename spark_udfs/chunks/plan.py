@@ -11,7 +11,7 @@ from wireformat.chunks.relations import RelationChanges, relations_after
 from wireformat.errors import OrderError, add_hint
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
-from wireformat.stream.capture_position import CapturePosition, OpenTransaction, open_transaction
+from wireformat.stream.capture_position import CapturePosition, OpenTransaction, open_transaction, outside_blocks
 from wireformat.stream.chunk_plan import ChunkPlan, PlannedStream, controls_of, plan_chunks
 from wireformat.stream.transactions import TransactionMachine
 
@@ -60,7 +60,7 @@ class StreamPlan:
         if self.after is not None and self.planned.machine.is_behind(self.after.delivered):
             return self.after._replace(relations_of_input=None)  # the messages only repeat what comes before it
         if relations is None:
-            relations = relations_after(changes).newest
+            relations = outside_blocks(relations_after(changes).newest)
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
 
     def _open(self) -> Iterable[OpenTransaction]:

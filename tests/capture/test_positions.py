@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
+from wireformat.stream.capture_position import CapturePosition
 
 from .. import handmade_pgoutput as hand
 from .streams import AB, TIME, XID, block, committed, insert, position_after, relation, rows_of, streamed_commit
@@ -186,3 +187,11 @@ def test_a_position_knows_what_a_streamed_transaction_described_that_has_ended(
     assert needed == 5
     second = wf.Capture([*messages[needed:], *rest], "pgoutput", after=first.position, engine=engine)
     assert [dict(row) for row in second.committed().read_all()["new"].to_pylist()] == [{"a": "2", "b": "y"}]
+
+
+def test_a_position_is_the_same_after_it_was_saved() -> None:
+    """What a streamed transaction described is known outside of it when it has ended."""
+    for events in (block(XID, *rows_of(XID)), [*block(XID, *rows_of(XID)), *streamed_commit(100)]):
+        position = position_after(events)
+        assert position.relations or position.open
+        assert CapturePosition.from_json(position.to_json()) == position

@@ -19,7 +19,7 @@ from ..formats.pgoutput.relation_lists import relation_lists
 from ..formats.pgoutput.relations import Relations
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
-from ..stream.capture_position import CapturePosition, OpenTransaction
+from ..stream.capture_position import CapturePosition, OpenTransaction, outside_blocks
 from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of
 from ..stream.positions import Position
 
@@ -269,7 +269,8 @@ class KnownRelations:
         if later is self._later:
             self._known, self._later = reached, [events[end:], *later[count:]]
             self._rows = sum(len(rows) for rows in later[count:])
-        return reached.found_before({event.xid for _, event in events[end:] if isinstance(event, _ADOPTING)})
+        adopted = {event.xid for _, event in events[end:] if isinstance(event, _ADOPTING)}
+        return outside_blocks(reached.found_before(adopted))
 
 
 _ADOPTING = StreamCommit, StreamPrepare

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..errors import StateError
@@ -208,6 +210,11 @@ def columns_of(table: SavedTable, rows: Any) -> dict[str, list[Any]]:
 def rows_of(columns: dict[str, list[Any]], table: SavedTable) -> Any:
     """Returns the rows of a saved table, as tuples."""
     return zip(*(columns[name] for name in table.columns), strict=True)
+
+
+def outside_blocks(relations: Iterable[Relation]) -> tuple[Relation, ...]:
+    """Returns relations without the xids of the blocks that described them, which a position does not save."""
+    return tuple(one if one.xid is None else replace(one, xid=None) for one in relations)
 
 
 def relation_row(relation: Relation) -> list[Any]:
