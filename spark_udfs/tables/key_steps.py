@@ -56,7 +56,7 @@ def steps_of(typed: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     is_delete = pa.array(kinds == TABLE_DELETE)
     new = [pc.if_else(is_delete, pc.coalesce(typed[key], old_columns[key]), typed[key]) for key in keys]
     if any(column.null_count for column in new):
-        raise bad_changes(1, no_key(keys))
+        raise bad_changes(None, no_key(keys))  # other batches may have more
     lsns, ordinals = (np.asarray(column) for column in typed["_sequence"].flatten())
     lsns = (lsns.view(np.uint64) ^ np.uint64(1 << 63)).view(np.int64)
     roles = _ROLES[kinds]

@@ -69,9 +69,12 @@ def test_rows_that_move_and_keys_that_only_look_different() -> None:
     ]
 
 
-def test_a_row_without_a_key() -> None:
-    with pytest.raises(wf.BadRows, match="1 change that has no value in a column of keys: id"):
-        steps(change("insert", 1, row(1)), change("update", 1, row(None)))
+def test_rows_without_a_key_are_not_counted() -> None:
+    """A worker sees some of them only."""
+    for count in (1, 3):
+        without = [change("update", 1, row(None)) for _ in range(count)]
+        with pytest.raises(wf.BadRows, match="got changes that have no value in a column of keys: id"):
+            steps(change("insert", 1, row(1)), *without)
 
 
 def test_no_changes() -> None:

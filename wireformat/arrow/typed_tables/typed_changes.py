@@ -40,11 +40,15 @@ def no_key(keys: Sequence[str]) -> str:
     )
 
 
-def bad_changes(count: int, fault: str) -> BadRows:
-    """Returns the error for changes that cannot be ordered or applied."""
+def bad_changes(count: int | None, fault: str) -> BadRows:
+    """Returns the error for changes that cannot be ordered or applied.
+
+    count   of all such changes; None if it is not known
+    """
     verb, _, rest = fault.partition(" ")
     said = {"have": "has", "do": "does"}[verb] if count == 1 else verb
-    return BadRows("changes that `latest` can order and apply", f"{counted(count, 'change')} that {said} {rest}")
+    changes = "changes" if count is None else counted(count, "change")
+    return BadRows("changes that `latest` can order and apply", f"{changes} that {said} {rest}")
 
 
 class TypedChanges:
