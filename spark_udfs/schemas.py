@@ -7,7 +7,7 @@ from inspect import signature
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 import wireformat as wf
@@ -74,7 +74,7 @@ def arrow_types(schema: StructType) -> pa.Schema:
 
 
 def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the columns of a schema, with its types; raises OptionError if the rows do not have one."""
+    """Returns the columns of a schema, with its types; raises OptionError if the rows have others."""
     columns = []
     for field in schema:
         if field.name not in rows.schema.names:
@@ -82,7 +82,14 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             near = nearest(field.name, names)
             raise wf.OptionError(f"option schema: no column {field.name!r}{near}; there are {', '.join(names)}")
         column = rows[field.name]
-        columns.append(column if column.type == field.type else column.cast(field.type))
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowException:  # whose text may have a value
+            declared, own = (from_arrow_type(type).simpleString() for type in (field.type, column.type))
+            raise wf.OptionError(
+                f"option schema: column {field.name!r} is declared as {declared}, but has values of type {own}: "
+                f"declare it as {own}, and cast it in the query"
+            ) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

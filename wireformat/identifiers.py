@@ -9,6 +9,7 @@ PLAIN_NAME = "[a-z_][a-z0-9_]*"
 
 _PLAIN = re.compile(PLAIN_NAME)
 _PART = re.compile(r'"((?:[^"]|"")*)"|(\*|[^."*]+)')
+_ITEM = re.compile(r'(?:"[^"]*"|[^,"])+')
 _STAR_INSIDE = re.compile(r'[^."]\*|\*[^."]')
 
 # Keywords that are not unreserved, which quote_identifier() puts in quotes: openGauss, src/include/parser/kwlist.h at
@@ -71,6 +72,21 @@ def unquote_identifier(text: str) -> str:
     if len(text) < 2 or not text.endswith('"') or '"' in inner.replace('""', ""):
         raise ValueError("an identifier that begins with a double quote must be closed by one, inner ones doubled")
     return inner.replace('""', '"')
+
+
+def split_items(text: str) -> list[str]:
+    """Splits a list at the commas outside of double quotes; blanks around the items are not part of them.
+
+    Raises ValueError if a double quote is not closed.
+    """
+    if text.count('"') % 2:
+        raise ValueError(f"a double quote is not closed in {text}; double the quotes inside of a name")
+    return [item.strip() for item in _ITEM.findall(text) if item.strip()]
+
+
+def split_names(text: str) -> list[str]:
+    """Splits a list of names, and unquotes those in double quotes; raises ValueError."""
+    return [unquote_identifier(item) for item in split_items(text)]
 
 
 def split_pattern(text: str) -> tuple[str | None, str | None]:

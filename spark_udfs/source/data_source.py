@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.formats.registry import find_format_name
+from wireformat.identifiers import split_items
 from wireformat.options import MODES, TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
@@ -24,7 +25,7 @@ from ..chunks.questions import named_errors
 from ..given_messages import local_paths
 from ..schemas import arrow_schema, arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_rows import spark_columns, typed_part
-from .options import SlotOptions, names_slot
+from .options import SlotOptions, names_slot, split_option
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.table import TypedPart
@@ -62,14 +63,16 @@ class SourceOptions:
         for name in ("path", "format"):
             if name not in given:
                 raise wf.OptionError(f"option {name}: the data source needs it, as in OPTIONS ({name} '…')")
-        texts = {**given, "path": local_paths("path", given["path"]), "format": find_format_name(given["format"])}
+        with _naming("format"):
+            find_format_name(given["format"])
+        texts = {**given, "path": local_paths("path", given["path"])}
         for name, change, words in (("state", str.lower, TABLE_STATES), ("mode", str.upper, MODES)):
             if name in given:
                 texts[name] = one_of(name, change(given[name]), words)
         found = cls(**texts)
         if found.table is None and (found.state == "latest" or found.keys is not None):
             raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
-        if found.keys is not None and found.keys.strip() and not split(found.keys):
+        if found.keys is not None and found.keys.strip() and not split_option("keys", found.keys):
             raise wf.OptionError("option keys: expected names of columns between commas, or '' for the whole row")
         if found.keys is not None and found.state != "latest":
             raise wf.OptionError("option keys: expected state 'latest', which needs them; changes have no key")
@@ -78,7 +81,7 @@ class SourceOptions:
     @property
     def reading(self) -> dict[str, Any]:
         """The options of a capture of messages."""
-        known = None if self.known_tables is None else split(self.known_tables)
+        known = None if self.known_tables is None else split_option("known_tables", self.known_tables, split_items)
         names = ("mode", "encoding", "encoding_errors", "dialect")
         return {**{name: getattr(self, name) for name in names}, "known_tables": known}
 
@@ -88,7 +91,8 @@ class SourceOptions:
         from wireformat.chunks.files import survey  # loads numba
         from wireformat.sources.find import paths_of
 
-        states = [(str(path), path.stat()) for path in paths_of(self.path)]
+        with _naming("path"):
+            states = [(str(path), path.stat()) for path in paths_of(self.path)]
         files = [(path, state.st_size, state.st_mtime_ns) for path, state in states]
         if known is not None and known.files == files:
             return known
@@ -113,9 +117,18 @@ class Surveyed:
     survey: Survey
 
 
-def split(names: str) -> list[str]:
-    """Returns the parts of a text between commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Names the option in the errors about its value."""
+    try:
+        yield
+    except wf.OptionError as error:
+        raise wf.OptionError(f"option {option}: {error}") from None
+    except FileNotFoundError as error:
+        raise wf.OptionError(
+            f"option {option}: expected a file, a folder or a pattern such as captures/*.parquet, got "
+            f"{error.filename!r}, which does not exist"
+        ) from None
 
 
 class WireformatSource(DataSource):
@@ -123,7 +136,8 @@ class WireformatSource(DataSource):
 
     `register` registers it: CREATE TEMPORARY VIEW orders USING wireformat OPTIONS (path 'captures/', format 'pgoutput',
     table 'public.orders', state 'latest'). The options are path, format, table, state (changes or latest), keys and
-    known_tables (names between commas), column, mode, encoding, encoding_errors and dialect. keys '' is the whole row.
+    known_tables (names between commas, in double quotes if they have one), column, mode, encoding, encoding_errors and
+    dialect. keys '' is the whole row.
     Spark gives a table of CREATE TABLE no options, so that is an error.
 
     With `spark.readStream` it reads a live slot: the committed changes of all tables, or the typed changes of one.
@@ -185,7 +199,7 @@ class _SparkTable:
         """Of the rows as they stand: [] for the identity that the stream states, else see `latest`."""
         if options.state == "latest":
             if options.keys is not None:
-                self.keys = split(options.keys)
+                self.keys = split_option("keys", options.keys)
             else:
                 is_stated = states_identity(listed, options.table)
                 self.keys = [] if is_stated else replica_identity(listed, options.table)

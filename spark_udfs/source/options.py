@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
 import wireformat as wf
+from wireformat.identifiers import split_names
 from wireformat.options import MODES
 from wireformat.options.checks import number, one_of, shown
 from wireformat.options.table import nearest
@@ -20,6 +21,17 @@ _SECRET = re.compile(r"password\s*=|\w+://[^/\s]*:[^/\s]*@", re.IGNORECASE)
 _SERVICE = re.compile(r"[\w.-]+")
 
 
+def split_option(option: str, text: str, split: Callable[[str], list[str]] = split_names) -> list[str]:
+    """Returns the names between the commas of an option; raises OptionError.
+
+    split   another function of `wireformat.identifiers`
+    """
+    try:
+        return split(text)
+    except ValueError as error:
+        raise wf.OptionError(f"option {option}: {error}") from None
+
+
 def names_slot(given: Mapping[str, str]) -> bool:
     """Whether options are those of a slot, and not of files."""
     return not given.keys().isdisjoint(("url", "service", "slot", "publication"))
@@ -30,7 +42,7 @@ class SlotOptions:
     """The options of a stream; see docs/spark_live.md.
 
     url, service        the server: one of them. `url` is a connection string or a URL of libpq, which Spark redacts
-    slot, publication   their names; of publications also several, between commas
+    slot, publication   their names; of publications also several, between commas, those with a comma in double quotes
     table               `public.orders`; None for the changes of all tables
     origin              none: only what was written here, and not what a subscription has brought; needs PostgreSQL 16
     """
@@ -71,6 +83,7 @@ class SlotOptions:
         for name in ("slot", "publication"):
             if not getattr(found, name):
                 raise wf.OptionError(f'option {name}: a stream needs its name, as in .option("{name}", "…")')
+        split_option("publication", found.publication)
         if found.origin is not None:
             one_of("origin", found.origin, ORIGINS)
         if found.table is not None:
@@ -97,7 +110,7 @@ class SlotOptions:
     @property
     def publications(self) -> list[str]:
         """The names of the publications."""
-        return [name.strip() for name in self.publication.split(",") if name.strip()]
+        return split_option("publication", self.publication)
 
 
 _NUMBERS = ("maxbytespertrigger", "maxrowspertrigger", "idleseconds", "reconnectseconds")

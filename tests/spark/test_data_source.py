@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
 import spark_udfs
 import wireformat as wf
@@ -121,6 +121,41 @@ def test_columns_of_a_view(files: Path, options: dict[str, str]) -> None:
         source.reader(StructType([StructField(name.upper(), StringType())])).partitions()
 
 
+@pytest.mark.parametrize(
+    ("name", "declared", "words"),
+    [
+        ("new", IntegerType(), "column 'new' is declared as int, but has values of type map<string,string>"),
+        ("kind", IntegerType(), "column 'kind' is declared as int, but has values of type string"),
+    ],
+)
+def test_types_of_a_view(files: Path, name: str, declared: DataType, words: str) -> None:
+    """The error names the column and both types, and has no value of a cell."""
+    source = WireformatSource({"path": str(files), "format": "pgoutput"})
+    reader = source.reader(StructType([StructField(name, declared)]))
+    with pytest.raises(wf.OptionError, match=f"option schema: {words}: declare it as") as raised:
+        [rows for part in reader.partitions() for rows in reader.read(part)]
+    assert "BEGIN" not in str(raised.value)
+
+
+def test_names_with_commas(tmp_path: Path) -> None:
+    """In lists, they are in double quotes, as on the command line."""
+    row = wf.TupleData(("first, last", 'a"b'), ("1", "x"), ("integer", "text"))
+    insert = wf.Insert(lsn=17, table_schema="shop", table_name="t", new=row)
+    events = [wf.Begin(lsn=16, csn=5, first_lsn=16), insert, insert, wf.Commit(lsn=32, xid=9)]
+    messages = [*map(bytes, wf.encode(events, "gaussdb-binary"))]
+    pq.write_table(pa.table({"payload": pa.array(messages, pa.binary())}), tmp_path / "0.parquet")
+    options = {"path": str(tmp_path), "format": "gaussdb-binary", "table": "shop.t", "state": "latest"}
+    source = WireformatSource({**options, "keys": '"first, last", "a""b"'})
+    reader = source.reader(source.schema())
+    found = [row for part in reader.partitions() for rows in reader.read(part) for row in rows.to_pylist()]
+    wanted: pa.Table = wf.Capture(messages, "gaussdb-binary").latest("shop.t", keys=["first, last", 'a"b'])
+    assert found == wanted.to_pylist()
+    given = {"service": "orders", "slot": "one", "publication": 'shop,"a, b"'}
+    assert SlotOptions.check(given).publications == ["shop", "a, b"]
+    with pytest.raises(wf.OptionError, match="option publication: a double quote is not closed"):
+        SlotOptions.check({**given, "publication": '"shop'})
+
+
 @pytest.mark.parametrize("columns", ["", "(id bigint)"])
 def test_create_table(spark: SparkSession, files: Path, columns: str) -> None:
     """Spark keeps the table without its options, which an error says at once, or when the table is read."""
@@ -153,7 +188,16 @@ def test_the_chunks_are_the_files(files: Path) -> None:
         ({"path": "file://host/captures"}, "option path: expected local files"),
         ({"tabel": TABLE}, "did you mean"),
         ({"table": "public.nothing"}, "public.nothing"),
-        ({"format": "gauss"}, "format"),
+        ({"format": "gauss"}, "option format: unknown format 'gauss'"),
+        ({"format": ""}, "option format: unknown format ''; known are gaussdb-binary"),
+        ({"path": ""}, "option path: expected a path, a folder or a pattern, got ''"),
+        (
+            {"path": "/nothing"},
+            "option path: expected a file, a folder or a pattern .*, got '/nothing', which does not",
+        ),
+        ({"path": "/nothing/*.bin"}, "option path: no file matches /nothing/"),
+        ({"table": TABLE, "state": "latest", "keys": '"id'}, "option keys: a double quote is not closed"),
+        ({"known_tables": '"a'}, "option known_tables: a double quote is not closed"),
     ],
 )
 def test_wrong_options(spark: SparkSession, files: Path, options: dict[str, str], words: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..identifiers import unquote_identifier
+from ..identifiers import split_items, unquote_identifier
 from ..options.local_paths import in_home
 from .exits import NOT_UTF8
 
@@ -179,8 +179,6 @@ STDIN = STDOUT = "-"
 DEFAULT_FORMAT = "gaussdb-binary"
 """The format of messages if none is given, and guessing finds none, or this one among several."""
 
-_ITEM = re.compile(r'(?:"[^"]*"|[^,"])+')
-
 
 def split_lists(values: Iterable[str] | None) -> list[str] | None:
     """Returns the items of an option that may be given several times, each time with a list; None if it was not given.
@@ -192,9 +190,10 @@ def split_lists(values: Iterable[str] | None) -> list[str] | None:
         return None
     items = []
     for value in values:
-        if value.count('"') % 2:
-            raise typer.BadParameter(f"a double quote is not closed in {value}; double the quotes inside of a name")
-        items += [item.strip() for item in _ITEM.findall(value) if item.strip()]
+        try:
+            items += split_items(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
     if not items:
         raise typer.BadParameter("expected a list, as a,b; got nothing")
     return items

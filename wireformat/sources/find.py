@@ -97,7 +97,7 @@ def _paths(messages: Any) -> list[Path] | None:
 def _expanded(text: str) -> list[Path]:
     """Returns a file, the files of a folder, or those that match a pattern, in natural order."""
     if not text or "\0" in text:
-        raise OptionError(f"messages: expected a path, a folder or a pattern, got {shown(text)}")
+        raise OptionError(f"expected a path, a folder or a pattern, got {shown(text)}")
     path = Path(text)
     if path.is_dir():
         found = [one for one in path.iterdir() if _is_taken(one) and not one.name.startswith((".", "_"))]
