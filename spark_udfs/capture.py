@@ -338,8 +338,8 @@ class Capture(CaptureAnswers):
     def unknown_prepared(self) -> tuple[str, ...]:
         """The gids of prepared transactions that ended without a known PREPARE."""
         found: list[str] = []
+        self._light.check_order()
         for plan in self._light.planned.values():
-            plan.check()
             found += plan.planned.machine.unknown_prepared
         return tuple(found)
 

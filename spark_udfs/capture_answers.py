@@ -58,6 +58,7 @@ class CaptureAnswers:
     @property
     def _positions(self) -> dict[str, CapturePosition]:
         """The positions by stream."""
+        self._light.check_order()
         planned = self._light.planned
         oldest = {key: plan.oldest_open for key, plan in planned.items()}
         relations = self._relations_in({chunk for chunk in oldest.values() if chunk is not None})

@@ -237,6 +237,10 @@ class CaptureReading:
     def _known(self) -> KnownRelations:
         return KnownRelations(() if self._after is None else self._after.first_relations)
 
+    def _resumption(self) -> Resumption:
+        """Returns what looks for the transactions that were open at the position."""
+        return Resumption(self._after)
+
     def _transactions(self, *, steps_over: bool, has_outside: bool) -> Transactions:
         """Returns the transactions before the first message; the options are those of `Transactions`."""
         found = Transactions(
@@ -287,7 +291,7 @@ class CaptureReading:
         through       takes all rows, and returns those to read
         """
         after = self._after or CapturePosition(self._name)
-        resumption, relations = Resumption(self._after), self._known()
+        resumption, relations = self._resumption(), self._known()
         decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
             self._judged(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,
@@ -305,7 +309,8 @@ class CaptureReading:
                             yield HandedRows(last, None)
                         last = rows
                     yield HandedRows(last, _position(transactions, resumption, relations, after))
-                resumption.finish()
+                if self._is_whole:
+                    resumption.finish()
             except (DecodeError, OrderError) as error:  # rows of a block look damaged without its beginning
                 add_hint(error, resumption.hint())
                 raise

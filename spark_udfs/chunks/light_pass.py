@@ -14,9 +14,10 @@ from pyspark.sql import Row
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import wireformat as wf
+from wireformat.errors import add_hint
+from wireformat.sources.resumption import OpenBefore
 from wireformat.stream.capture_position import CapturePosition
-from wireformat.stream.chunk_plan import ChunkPlan
-from wireformat.stream.judged import wrong_format
+from wireformat.stream.chunk_plan import ChunkPlan, controls_of
 
 from ..schemas import arrow_types
 from .files import FileMessages, Read
@@ -28,6 +29,7 @@ from .reading import (
     PARTITION_ERRORS,
     PARTS,
     Reading,
+    error_batches,
     needed_batches,
     other_rows,
     record_batches,
@@ -109,8 +111,7 @@ class LightPass:
         if tables is None or self._tables is not None:
             return self
         if self._options["mode"] != "FAILFAST" and any(self._options[name] for name in OF_TRANSACTIONS):
-            for plan in self.planned.values():
-                plan.check()
+            self.check_order()
             return self
         if not self._skips_unread:
             try:
@@ -172,15 +173,30 @@ class LightPass:
 
     @cached_property
     def summaries(self) -> dict[str, dict[int, ChunkSummary]]:
-        """The summary of each chunk of each stream; raises BadRows if no row could be read."""
+        """The summary of each chunk of each stream; raises DecodeError or BadRows if no row could be read."""
+        self.check()
         self._seen.check(self._format)
         return self._all_summaries
 
     @cached_property
     def _all_summaries(self) -> dict[str, dict[int, ChunkSummary]]:
         found = self._parts(lambda: partial(summary_batches, self.reading, self._tables), is_whole=True)
-        self._messages.check(self._format, found)
+        try:
+            self._messages.check(self._format, found)
+        except wf.DecodeError as error:  # rows of a block look damaged without its beginning
+            add_hint(error, self._open_before(found, error))
+            raise
         return found
+
+    def _open_before(self, found: Mapping[str, Mapping[int, ChunkSummary]], error: wf.DecodeError) -> str | None:
+        """Returns what was open at the position of a stream, and has not come again before an error of a chunk."""
+        for stream, summaries in found.items():
+            open_before = OpenBefore(self._after.get(stream))
+            for summary in summaries.values():
+                open_before.take_controls(controls_of(summary.items))
+                if summary.error is error:
+                    return open_before.hint()
+        return None
 
     @property
     def _lacks_rows(self) -> bool:
@@ -196,23 +212,49 @@ class LightPass:
 
     def check(self) -> None:
         """Raises what `wireformat.Capture.changes` raises for the same messages."""
-        guess = self._seen.other_format(self._format)
-        if guess is not None and self._options["mode"] == "FAILFAST":
-            raise wrong_format(self._format, "no record that could be read", guess)
+        self._seen.check_format(self._format, str(self._options["mode"]))
 
     @cached_property
     def planned(self) -> dict[str, StreamPlan]:
-        """The plan of each stream."""
-        return {
-            stream: plan_stream(
-                stream,
-                summaries,
-                self._after.get(stream),
-                str(self._options["two_phase"]),
-                bool(self._options["drop_resent"]),
-            )
-            for stream, summaries in self.summaries.items()
-        }
+        """The plan of each stream; raises OrderError, DecodeError or BadRows if no row could be read."""
+        self.check()
+        try:
+            found = {
+                stream: plan_stream(
+                    stream,
+                    summaries,
+                    self._after.get(stream),
+                    str(self._options["two_phase"]),
+                    bool(self._options["drop_resent"]),
+                )
+                for stream, summaries in self._all_summaries.items()
+            }
+            self._check_order(found, every=not self._seen.is_read)
+        except wf.OrderError as error:
+            add_hint(error, self._seen.hint())
+            raise
+        self._seen.check(self._format)
+        return found
+
+    def check_order(self) -> None:
+        """Raises the first OrderError of a stream, which names its message."""
+        self._check_order(self.planned, every=True)
+
+    def _check_order(self, planned: Mapping[str, StreamPlan], *, every: bool) -> None:
+        """Raises the first OrderError of a stream as the chunk raises it in which it is: plans do not know messages.
+
+        every   also those that the answers raise; otherwise only those of streams that cannot go on after a position
+        """
+        for stream, plan in planned.items():
+            error = plan.error if every else plan.refused
+            if error is not None:
+                chunk = plan.last_read
+                plans = {chunk: {key: one.plans[chunk] for key, one in planned.items() if chunk in one.plans}}
+                own = plans if self._messages.are_chunks else None
+                reading = replace(self.reading, is_planned=True, plans=own, has_empty=self.has_empty)
+                find = partial(error_batches, reading, self._tables)
+                rows = self._messages.map_chunks(find, PARTS, plans, only_planned=True)
+                raise self.parts_of(rows.collect()).get(stream, {}).get(chunk, error)
 
     @cached_property
     def plans(self) -> dict[int, dict[str, ChunkPlan]]:

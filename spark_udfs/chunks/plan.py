@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ class StreamPlan:
     planned   the stream at its end
     unseen    transactions that were open at the position before, and have not been seen again
     after     the position before
+    refused   why the stream cannot go on after it: it does not reach back to what was open
     """
 
     stream: tuple[Any, ...]
@@ -35,6 +37,12 @@ class StreamPlan:
     planned: PlannedStream
     unseen: tuple[OpenTransaction, ...]
     after: CapturePosition | None = None
+    refused: OrderError | None = None
+
+    @property
+    def error(self) -> OrderError | None:
+        """The error of the stream, without its message."""
+        return self.refused or self.planned.error
 
     @property
     def oldest_open(self) -> int | None:
@@ -43,10 +51,15 @@ class StreamPlan:
         firsts = [attempt.handles[0][0] for attempt in self.planned.machine.open if attempt.handles]
         return [*self.plans][min(firsts)] if firsts else None
 
+    @property
+    def last_read(self) -> int:
+        """The number of the last chunk that is delivered, which raises the error if there is one."""
+        return [number for number, plan in self.plans.items() if plan.start is not None][-1]
+
     def check(self) -> None:
         """Raises the OrderError of the stream, if it has one."""
-        if self.planned.error is not None:
-            raise self.planned.error
+        if self.error is not None:
+            raise self.error
 
     def position(
         self, format: str, changes: Iterable[RelationChanges], relations: tuple[Relation, ...] | None = None
@@ -79,24 +92,32 @@ def plan_stream(
     chunks   the summaries of its chunks, by their numbers, in the order of the stream
     after    the position of an earlier capture
 
-    Raises OrderError if the stream does not reach back to what was open at the position.
+    Raises OrderError if no stream can go on after the position.
     """
-    numbers = [*chunks]
     machine: TransactionMachine[int] = TransactionMachine(two_phase=two_phase, drop_resent=drop_resent)
-    resumption = Resumption(after)
     if after is not None:
         machine.continue_after(after.delivered, {one.xid for one in after.open if one.stage in ("block", "streamed")})
+    resumption, resumptions, refused = Resumption(after), {}, None
+    read = []
+    for number in chunks:
+        read.append(chunks[number].items)
+        try:
+            if resumption.unseen:
+                resumptions[number] = deepcopy(resumption)
+                resumption.take_controls(controls_of(chunks[number].items))
+        except OrderError as error:
+            refused = error
+            break
+    planned = plan_chunks(read, machine)
     try:
-        for number in numbers if after is not None else ():
-            resumption.take_controls(controls_of(chunks[number].items))
-        planned = plan_chunks((chunks[number].items for number in numbers), machine)
-        if planned.error is None:
+        if refused is None and planned.error is None:
             resumption.finish()
     except OrderError as error:
-        add_hint(error, resumption.hint())
-        raise
+        refused = error
+    if refused is not None:
+        add_hint(refused, resumption.hint())
     plans = {
-        number: plan._replace(messages=chunks[number].messages)
-        for number, plan in zip(numbers, planned.plans, strict=True)
+        number: plan._replace(messages=chunks[number].messages, resumption=resumptions.get(number))
+        for number, plan in zip(chunks, planned.plans, strict=False)
     }
-    return StreamPlan(tuple(json.loads(key)), plans, planned, resumption.unseen, after)
+    return StreamPlan(tuple(json.loads(key)), plans, planned, resumption.unseen, after, refused)

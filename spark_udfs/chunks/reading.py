@@ -164,6 +164,22 @@ def summary_batches(
     yield from parts
 
 
+def error_batches(
+    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the OrderError, with its message, of each group that has one.
+
+    It steps over other tables.
+    """
+    with same_rows():
+        for group in reading.groups(batches):
+            try:
+                for _ in reading.capture(group).committed(tables=tables):
+                    pass
+            except wf.OrderError as error:
+                yield part_of(group, group.messages.located(error))
+
+
 PARTITION_ERRORS: dict[str, type[Exception]] = {"not sorted": NotSorted, "other partitions": OtherPartitions}
 """What the column `stream` of PARTS says of a partition that raised one of these errors, in place of a stream."""
 

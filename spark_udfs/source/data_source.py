@@ -98,7 +98,7 @@ class SourceOptions:
             return known
         look = partial(survey, self.path, self.format, column=self.column, **self.reading)
         if self.table is None:
-            return Surveyed(files, look())
+            return Surveyed(files, look(is_typed=False))
         found = look(tables=[written(one_table(self.table))])  # rows of other tables may be bad
         if not rows_of(found.listed, self.table):
             with suppress(wf.WireformatError):  # of other tables, whose names an error shows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -154,6 +155,25 @@ def test_names_with_commas(tmp_path: Path) -> None:
     assert SlotOptions.check(given).publications == ["shop", "a, b"]
     with pytest.raises(wf.OptionError, match="option publication: a double quote is not closed"):
         SlotOptions.check({**given, "publication": '"shop'})
+
+
+def test_another_format(tmp_path: Path) -> None:
+    """The rows are what was asked for in PERMISSIVE, and the error is that of one machine in FAILFAST."""
+    messages = read_capture(NAME).messages[:20]
+    pq.write_table(pa.table({"payload": pa.array(messages, pa.binary())}), tmp_path / "0.parquet")
+    options = {"path": str(tmp_path), "format": "gaussdb-json"}
+    source = WireformatSource({**options, "mode": "PERMISSIVE"})
+    reader = source.reader(source.schema())
+    found = [row for part in reader.partitions() for rows in reader.read(part) for row in rows.to_pylist()]
+    wanted = wf.Capture(tmp_path, "gaussdb-json", mode="PERMISSIVE").changes().read_all()
+    assert found == wanted.drop_columns(["message"]).to_pylist()
+    with pytest.raises(wf.BadRows, match="that could be read"):
+        WireformatSource({**options, "mode": "PERMISSIVE", "table": TABLE}).schema()
+    with pytest.raises(wf.WireformatError) as expected:
+        wf.Capture(tmp_path, "gaussdb-json").changes().read_all()
+    source = WireformatSource(options)
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
+        source.reader(source.schema()).partitions()
 
 
 @pytest.mark.parametrize("columns", ["", "(id bigint)"])

@@ -27,6 +27,6 @@ def test_a_stream_that_begins_too_late_names_what_was_open() -> None:
         wf.Capture(rest, FORMAT, after=first.position).committed().read_all()
     (summary,) = ChunkedReading([rest], FORMAT, after=first.position).summaries
     with pytest.raises(wf.OrderError) as found:
-        plan_stream("[]", {0: summary}, first.position, "commit", True)
+        plan_stream("[]", {0: summary}, first.position, "commit", True).check()
     assert found.value.hint == whole.value.hint
     assert "open at the position: plain transaction xid 5" in str(found.value)

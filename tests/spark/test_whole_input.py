@@ -81,10 +81,32 @@ def test_changes_in_a_format_that_does_not_fit(session: SparkSession) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "changes"])
 def test_a_format_that_does_not_fit(session: SparkSession, verb: str) -> None:
-    with pytest.raises(wf.BadRows, match="22 rows, all of them UNKNOWN or CORRUPT") as caught:
+    with pytest.raises(wf.WireformatError, match="22 of 22 messages begin like those of gaussdb-binary") as expected:
+        wf.Capture(BINARY, "pgoutput").committed().read_all()
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
         VERBS[verb](capture_of(session, BINARY, "pgoutput"))
-    assert "rows of pgoutput that could be read" in str(caught.value)
-    assert "22 of 22 messages begin like those of gaussdb-binary" in str(caught.value)
+
+
+@pytest.mark.parametrize("verb", ["committed", "open", "position"])
+def test_records_of_another_format_that_cannot_be_read(session: SparkSession, verb: str) -> None:
+    """A transaction with such a record is not complete, which the error of one machine says first."""
+    with pytest.raises(wf.OrderError, match="got CORRUPT") as expected:
+        wf.Capture(LINES, "pgoutput", mode="PERMISSIVE").committed().read_all()
+    words = re.escape(str(expected.value)).replace("message\\ 0,\\ record\\ 0", "record\\ 0")
+    with pytest.raises(wf.OrderError, match=words.replace("nothing", "nothing,\\ at\\ seq=0")):
+        VERBS[verb](capture_of(session, LINES, "pgoutput", mode="PERMISSIVE"))
+
+
+def test_positions_name_the_message_that_breaks_the_order(session: SparkSession) -> None:
+    """The driver plans with what the workers have found, which does not say where it was."""
+    lines = [*LINES[:3], LINES[1], *LINES[3:]]
+    with pytest.raises(wf.OrderError, match="message 3, record 0") as expected:
+        wf.Capture(lines, "test-decoding").committed().read_all()
+    capture = capture_of(session, lines, "test-decoding")
+    words = re.escape(str(expected.value)).replace("message\\ 3,\\ record\\ 0,\\ open\\ nothing", "record.*at\\ seq=3")
+    for read in (lambda: capture.position, lambda: capture.unknown_prepared):
+        with pytest.raises(wf.OrderError, match=words):
+            read()
 
 
 def test_in_sql(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from ..formats.guess import Guess, guess_format
 from ..formats.row import HEAD_BYTES
 from ..options import ReadOptions
 from ..options.table_names import suggestion, written
-from ..stream.judged import UNKNOWN, Judged
+from ..stream.judged import UNKNOWN, Judged, wrong_format
 from .row_changes import RowSource
 from .schemas import change_schema, format_of
 
@@ -122,6 +122,12 @@ class ReadSummary(NamedTuple):
             return None
         guess = guess_format(self.heads)
         return guess if guess.candidates and format not in guess.candidates else None
+
+    def check_format(self, format: str, mode: str) -> None:
+        """Raises DecodeError in FAILFAST mode if nothing could be read, and the messages look like another format."""
+        guess = self.other_format(format) if mode == "FAILFAST" else None
+        if guess is not None:
+            raise wrong_format(format, "no record that could be read", guess)
 
     def check(self, format: str | None) -> None:
         """Raises BadRows where there are rows of several messages and none could be read.

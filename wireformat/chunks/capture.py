@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -29,7 +30,7 @@ from ..lake.write import LakeWriter
 from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
 from ..sources.find import NamedBegin, SourceOrder
-from ..sources.resumption import KnownRelations
+from ..sources.resumption import KnownRelations, Resumption
 from ..sources.source import SourceMessages
 from ..stream.chunk_plan import ChunkPlan
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
@@ -170,6 +171,9 @@ class ChunkCapture(Capture):
 
     def _known(self) -> KnownRelations:
         return KnownRelations(() if self._relations_before is None else self._relations_before.newest)
+
+    def _resumption(self) -> Resumption:
+        return Resumption(None) if self._plan.resumption is None else deepcopy(self._plan.resumption)
 
     def _transactions(self, *, steps_over: bool, has_outside: bool) -> Transactions:
         found = super()._transactions(steps_over=steps_over, has_outside=has_outside)

@@ -99,6 +99,7 @@ def survey(
     column: str | None = None,
     range_bytes: int = RANGE_BYTES,
     tables: Sequence[str] | None = None,
+    is_typed: bool = True,
     **options: Any,
 ) -> Survey:
     """Looks through the files of a stream, in the natural order of their names.
@@ -106,6 +107,7 @@ def survey(
     paths         of a file or a folder, or a pattern; a list of paths keeps its order
     range_bytes   about the size of a chunk
     tables        patterns: steps over row changes of other tables, of which the list then says nothing
+    is_typed      whether rows that could be read are needed
     options       of wf.Capture
 
     Raises the first error of the messages; one of their order within a file is raised by the chunk that has it.
@@ -127,7 +129,10 @@ def survey(
     ]
     firsts = count_through(chunks, summaries)
     check_summaries(name, chunks, summaries)
-    seen_in(summaries).check(name)
+    seen = seen_in(summaries)
+    seen.check_format(name, options.get("mode", "FAILFAST"))
+    if is_typed:
+        seen.check(name)
     planned = plan_chunks([summary.items for summary in summaries], TransactionMachine())
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
     observed = [(number, one) for number, summary in enumerate(summaries) for one in summary.observed]

@@ -185,6 +185,12 @@ class OpenBefore:
             with suppress(OrderError):
                 self._resumption.take(batch)
 
+    def take_controls(self, controls: Iterable[Control]) -> None:
+        """Does what `take` does, with control records."""
+        if self._resumption is not None:
+            with suppress(OrderError):
+                self._resumption.take_controls(controls)
+
     def hint(self) -> str | None:
         """Returns what an error of the next rows should add."""
         return None if self._resumption is None else self._resumption.hint()

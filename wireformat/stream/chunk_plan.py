@@ -8,7 +8,7 @@ transactions end that are open at its end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import OrderError
 from .attempts import Attempt, AttemptKey, Fate, TransactionFacts
@@ -54,11 +54,13 @@ class ChunkPlan(NamedTuple):
     start     of the transactions; None if the order of the stream breaks in an earlier chunk: nothing is delivered
     fates     of the transactions with rows in this chunk that are open at its end
     messages  the number of messages of the chunk, if it is known
+    resumption   see wireformat.sources.resumption; None if nothing is awaited that was open at a position
     """
 
     start: ChunkStart | None = ChunkStart()
     fates: dict[AttemptKey, LaterFate] = {}  # noqa: RUF012 - never changed
     messages: int | None = None
+    resumption: Any = None
 
 
 class PlannedStream(NamedTuple):
