@@ -8,11 +8,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wireformat.chunks.relations import RelationChanges, relations_after
+from wireformat.chunks.relations import RelationChanges, known_before
 from wireformat.errors import OrderError, add_hint
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
-from wireformat.stream.capture_position import CapturePosition, OpenTransaction, open_transaction, outside_blocks
+from wireformat.stream.attempts import Attempt
+from wireformat.stream.capture_position import CapturePosition, OpenTransaction, open_transaction
 from wireformat.stream.chunk_plan import ChunkPlan, PlannedStream, controls_of, plan_chunks
 from wireformat.stream.transactions import TransactionMachine
 
@@ -48,7 +49,7 @@ class StreamPlan:
     def oldest_open(self) -> int | None:
         """The number of the chunk in which the oldest transaction began that is open; None if none is."""
         self.check()
-        firsts = [attempt.handles[0][0] for attempt in self.planned.machine.open if attempt.handles]
+        firsts = [attempt.handles[0][0] for _, _, attempt in self._attempts() if attempt.handles]
         return [*self.plans][min(firsts)] if firsts else None
 
     @property
@@ -73,14 +74,17 @@ class StreamPlan:
         if self.after is not None and self.planned.machine.is_behind(self.after.delivered):
             return self.after._replace(relations_of_input=None)  # the messages only repeat what comes before it
         if relations is None:
-            relations = outside_blocks(relations_after(changes).newest)
+            relations = known_before(None, changes).before(None)()
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
 
     def _open(self) -> Iterable[OpenTransaction]:
+        for stage, gid, attempt in self._attempts():
+            yield open_transaction(stage, gid, attempt.begin, attempt.delivered)
+
+    def _attempts(self) -> Iterable[tuple[str, str | None, Attempt[int]]]:
+        """Yields the open attempts with stage and gid. Of those without their first block nothing is needed."""
         machine = self.planned.machine
-        for stage, gid, attempt in machine.staged():
-            if attempt.begin.xid not in machine.without_first_block:
-                yield open_transaction(stage, gid, attempt.begin, attempt.delivered)
+        return (one for one in machine.staged() if one[2].begin.xid not in machine.without_first_block)
 
 
 def plan_stream(

@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 import wireformat as wf
-from wireformat.chunks.relations import RelationChanges, relations_before
+from wireformat.chunks.relations import RelationChanges, known_before, relations_before
 from wireformat.stream.positions import Position
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
@@ -95,11 +96,13 @@ class Reading:
         """Returns the capture of a group, with its part of the plan if there is one."""
         from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
 
+        rank, changes = self.rank(group.key, group.chunk), self.relation_changes.get(group.key, ())
         return ChunkCapture(
             group.messages.source(),
             self.format,
             plan=group.plan,
-            relations=relations_before(self.rank(group.key, group.chunk), self.relation_changes.get(group.key, ())),
+            relations=relations_before(rank, changes),
+            known=partial(known_before, rank, changes),
             before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
             skips_unread=self.skips_unread,
             threads=1,

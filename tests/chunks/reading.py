@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
 from wireformat.chunks.records import needs_records, records_before, seen_records
-from wireformat.chunks.relations import needed_messages, relation_changes, relations_before
+from wireformat.chunks.relations import known_before, needed_messages, relation_changes, relations_before
 from wireformat.chunks.summary import ChunkSummary, counted_from, summarized
 from wireformat.options import ReadOptions
 from wireformat.stream.capture_position import CapturePosition
@@ -48,7 +48,7 @@ class ChunkedReading:
         self._options = {**options, "two_phase": two_phase, "drop_resent": drop_resent, "threads": 1}
         reading = ReadOptions.check(**options)
         needed = [(number, needed_messages(chunk)) for number, chunk in enumerate(chunks) if format == "pgoutput"]
-        self._relation_changes = [*relation_changes(needed, reading, () if after is None else after.first_relations)]
+        self.relation_changes = [*relation_changes(needed, reading, () if after is None else after.first_relations)]
         self._firsts = [0, *accumulate(map(len, chunks))]
         self._before = self.before(None)
 
@@ -99,11 +99,15 @@ class ChunkedReading:
             found.append(rows.set_column(at, rows.schema.field(at), pc.add(rows["message"], first)))
         return pa.concat_tables(found)
 
+    def capture(self, number: int) -> ChunkCapture:
+        """Returns the capture of a chunk."""
+        return self._capture(number, self.planned)
+
     def captures(self) -> Iterator[ChunkCapture]:
         """Yields a capture of each chunk, in an order that is not that of the stream."""
         for number in reversed(range(len(self.chunks))):
             if self.planned.plans[number].start is not None:
-                yield self._capture(number, self.planned)
+                yield self.capture(number)
 
     def committed(self, tables: Sequence[str] | None = None) -> pa.Table:
         """Returns the committed rows of all chunks, in commit order."""
@@ -119,7 +123,8 @@ class ChunkedReading:
             self.chunks[number],
             self._format,
             plan=None if planned is None else planned.plans[number],
-            relations=relations_before(number, self._relation_changes),
+            relations=relations_before(number, self.relation_changes),
+            known=partial(known_before, number, self.relation_changes),
             before=self._before[number],
             **self._options,
         )

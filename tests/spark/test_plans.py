@@ -1,13 +1,19 @@
-"""The plan of a stream on Spark, without Spark: what an error says of a position."""
+"""The plan of a stream on Spark, without Spark: what an error says of a position, and the relations of positions."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
 
 import pytest
 
 import wireformat as wf
 from spark_udfs.chunks.plan import plan_stream
+from wireformat.stream.capture_position import CapturePosition
 
-from ..capture.streams import TIME, committed, insert, relation
+from ..capture.streams import TIME, block, committed, insert, relation
 from ..chunks.reading import ChunkedReading
 
 FORMAT = "pgoutput"
@@ -30,3 +36,67 @@ def test_a_stream_that_begins_too_late_names_what_was_open() -> None:
         plan_stream("[]", {0: summary}, first.position, "commit", True).check()
     assert found.value.hint == whole.value.hint
     assert "open at the position: plain transaction xid 5" in str(found.value)
+
+
+def rows_of_tables(chance: Random, xid: int | None) -> list[wf.Event]:
+    found: list[wf.Event] = []
+    for _ in range(chance.randint(1, 2)):
+        number, columns = chance.randint(1, 3), ("a", "b", "c")[: chance.randint(1, 3)]
+        described = relation(*columns, keys=("a",), identity="default", xid=xid)
+        row = insert(*columns, values=("1",) * len(columns), xid=xid)
+        found.append(replace(described, relation_id=number, table_name=f"t{number}"))
+        found.append(replace(row, table_name=f"t{number}"))
+    return found
+
+
+def streamed_again(chance: Random) -> list[wf.Event]:
+    """Streamed transactions, some of which are sent again after the connection broke, and plain ones."""
+    events: list[wf.Event] = []
+    blocks: dict[int, list[wf.Event]] = {}
+    for at in range(1, chance.randint(4, 10)):
+        kind, lsn = chance.choice(["first", "first", "more", "commit", "abort", "plain", "break"]), 100 * at
+        if kind == "first":
+            blocks[at] = block(at, *rows_of_tables(chance, at))
+            events += blocks[at]
+        elif kind == "plain":
+            events += committed(lsn, *rows_of_tables(chance, None))
+        elif blocks:
+            xid = chance.choice([*blocks])
+            more = block(xid, *rows_of_tables(chance, xid), is_first=False)
+            if kind == "more":
+                blocks[xid] += more
+                events += more
+            elif kind == "break":
+                events += [*more[:-1], *(event for one in blocks.values() for event in one)]
+            else:
+                del blocks[xid]
+                commit = wf.StreamCommit(xid=xid, commit_lsn=lsn, end_lsn=lsn + 8, commit_time=TIME)
+                events.append(commit if kind == "commit" else wf.StreamAbort(xid=xid, subxid=xid))
+    return events
+
+
+def position_of_chunks(chunks: Sequence[Sequence[bytes]], after: CapturePosition | None) -> CapturePosition:
+    reading = ChunkedReading(chunks, FORMAT, after=after)
+    plan = plan_stream("[]", dict(enumerate(reading.summaries)), after, "commit", True)
+    relations = None
+    if plan.oldest_open is not None:
+        capture = reading.capture(plan.oldest_open)
+        capture.committed(tables=()).read_all()
+        relations = capture.position.relations
+    return plan.position(FORMAT, reading.relation_changes, relations)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_relations_of_a_position_do_not_depend_on_the_chunks(seed: int) -> None:
+    """Also what a streamed transaction described that is sent again in a later chunk, or ends there."""
+    chance = Random(seed)
+    messages = [bytes(message) for message in wf.encode(streamed_again(chance), FORMAT)]
+    after = None
+    for part in (messages[: len(messages) // 2], messages):
+        one = wf.Capture(part, FORMAT, after=after)
+        one.committed().read_all()
+        cuts = sorted({0, len(part), *(chance.randint(0, len(part)) for _ in range(3))})
+        found = position_of_chunks([part[start:stop] for start, stop in pairwise(cuts)], after)
+        assert found.relations == one.position.relations
+        assert {*found.open} == {*one.position.open}
+        after = one.position

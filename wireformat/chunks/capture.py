@@ -42,6 +42,7 @@ class ChunkCapture(Capture):
     messages    of the chunk: what Capture takes
     plan        what the chunk needs of the others for `committed`, `typed`, `messages` and `open`
     relations   of pgoutput, before the chunk
+    known       makes what the position at the end of the chunk needs of them; see `known_before`
     before      the records before the chunk, which `strict` and the filters of whole transactions need
     skips_unread   whether records that could not be read are left out, because rejects take them
 
@@ -61,6 +62,7 @@ class ChunkCapture(Capture):
         *,
         plan: ChunkPlan | None = None,
         relations: Relations | None = None,
+        known: Callable[[], KnownRelations] = KnownRelations,
         before: RecordsBefore = NOTHING_BEFORE,
         skips_unread: bool = False,
         **options: Any,
@@ -69,7 +71,7 @@ class ChunkCapture(Capture):
         self._records_before = before
         super().__init__(messages, format, **options)
         self._plan = ChunkPlan() if plan is None else plan
-        self._relations_before = relations
+        self._relations_before, self._known_before = relations, known
 
     def noted(self, tables: Sequence[str] | None = None) -> Iterator[pa.RecordBatch | NotedRows]:
         """Yields the rows of all messages; each is valid until the next is requested.
@@ -170,7 +172,7 @@ class ChunkCapture(Capture):
         return None if self._relations_before is None else self._relations_before.copy()
 
     def _known(self) -> KnownRelations:
-        return KnownRelations(() if self._relations_before is None else self._relations_before.newest)
+        return self._known_before()
 
     def _resumption(self) -> Resumption:
         return Resumption(None) if self._plan.resumption is None else deepcopy(self._plan.resumption)

@@ -17,6 +17,7 @@ from ..formats.pgoutput.reader import PgOutput
 from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
+from ..sources.resumption import ADOPTING, KnownRelations
 
 
 def _tags(*kinds: type) -> bytes:
@@ -44,12 +45,17 @@ class RelationChanges(NamedTuple):
     block     see Relations
     ended     the scopes that have ended, or have begun again
     changed   the relations that have changed or are lost, by scope and number
+    described   the newest descriptions by number, in the order of time, also of transactions that have ended; those
+                that are as in an earlier chunk are left out
+    adopted   xids of streamed transactions that have ended, of which all transactions get what they described
     """
 
     chunk: int
     block: int | None
     ended: tuple[int | None, ...]
     changed: Scopes
+    described: dict[int, Relation] = {}  # noqa: RUF012 - never changed
+    adopted: frozenset[int] = frozenset()
 
 
 def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
@@ -99,19 +105,32 @@ def relation_changes(
     chunks   their indices, ascending, and messages
     known    relations before the first chunk
     """
-    reader = PgOutput()
-    for relation in known:
+    reader, events = PgOutput(), [*known]
+    for relation in events:
         reader.relations.take(relation)
     before: Scopes = {}
     block: int | None = None
+    newest: dict[int, Relation] = {}
     for number, messages in chain([(-1, ())], chunks):
-        for message in messages:
-            event_of(reader, message, options)
+        described: dict[int, Relation] = {}
+        adopted: set[int] = set()
+        for event in chain(events if number < 0 else (), (event_of(reader, message, options) for message in messages)):
+            if isinstance(event, Relation):
+                described[event.relation_id] = _without_lsn(event)
+            elif isinstance(event, ADOPTING) and event.xid is not None:
+                adopted.add(event.xid)
         after = reader.relations.scopes
+        described = {key: one for key, one in described.items() if newest.get(key) != one}
+        newest.update(described)
         found = _changes(number, reader.relations.block, before, after)
-        if found.ended or found.changed or found.block != block:
+        found = found._replace(described=described, adopted=frozenset(adopted))
+        if found.ended or found.changed or found.block != block or described or adopted:
             yield found
         before, block = after, found.block
+
+
+def _without_lsn(relation: Relation) -> Relation:
+    return relation if relation.lsn is None else replace(relation, lsn=None)
 
 
 def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> RelationChanges:
@@ -120,7 +139,7 @@ def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> Re
     for scope, known in after.items():
         there = {} if scope in ended else before.get(scope, {})
         of_scope = {
-            number: relation and replace(relation, lsn=None)
+            number: relation and _without_lsn(relation)
             for number, relation in known.items()
             if number not in there or _differ(there[number], relation)
         }
@@ -132,7 +151,7 @@ def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> Re
 def _differ(one: Relation | None, other: Relation | None) -> bool:
     if one is None or other is None or one is other:
         return one is not other
-    return replace(one, lsn=None) != replace(other, lsn=None)
+    return _without_lsn(one) != _without_lsn(other)
 
 
 def event_of(reader: PgOutput, message: bytes, options: ReadOptions) -> RelationEvent:
@@ -148,6 +167,17 @@ def event_of(reader: PgOutput, message: bytes, options: ReadOptions) -> Relation
 def relations_before(chunk: int, all_changes: Iterable[RelationChanges]) -> Relations:
     """Returns the relations before the first message of a chunk."""
     return relations_after(takewhile(lambda one: one.chunk < chunk, all_changes))
+
+
+def known_before(chunk: int | None, all_changes: Iterable[RelationChanges]) -> KnownRelations:
+    """Returns the relations before a chunk, for the position at its end; None means after the last one."""
+    changes = [*all_changes]
+    before = [one for one in changes if chunk is None or one.chunk < chunk]
+    newest: dict[int, Relation] = {}
+    for one in before:
+        newest.update(one.described)
+    later = [one.adopted for one in changes if chunk is not None and one.chunk > chunk]
+    return KnownRelations(newest.values(), relations_after(before), frozenset().union(*later))
 
 
 def relations_after(all_changes: Iterable[RelationChanges]) -> Relations:

@@ -220,13 +220,25 @@ MOST_LATER_ROWS = 1 << 15
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed.
 
+    known       that were described before, in the order of time
+    relations   what is known of them in transactions; None: they were described outside of streamed ones
+    adopted     xids of streamed transactions that end after the rows, of which all get what they described
+
     Few positions are looked at. Rows are kept until one is, or until there are many.
     """
 
     _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
-    def __init__(self, known: Iterable[Relation] = ()) -> None:
-        self._known = _Known(Relations(), {}).after([*known])
+    def __init__(
+        self,
+        known: Iterable[Relation] = (),
+        relations: Relations | None = None,
+        adopted: frozenset[int | None] = frozenset(),
+    ) -> None:
+        given = [*known]
+        newest = {one.relation_id: one for one in given}
+        self._known = _Known(Relations(), {}).after(given) if relations is None else _Known(relations, newest)
+        self._adopted = adopted
         self._later: list[pa.RecordBatch | list[tuple[int, Event]]] = []
         """Rows after `_known`, or their events with their messages. The list only grows: positions share it."""
         self._rows = 0
@@ -275,11 +287,11 @@ class KnownRelations:
         if later is self._later:
             self._known, self._later = reached, [events[end:], *later[count:]]
             self._rows = sum(len(rows) for rows in later[count:])
-        adopted = {event.xid for _, event in events[end:] if isinstance(event, _ADOPTING)}
-        return outside_blocks(reached.found_before(adopted))
+        adopted = {event.xid for _, event in events[end:] if isinstance(event, ADOPTING)}
+        return outside_blocks(reached.found_before(adopted | self._adopted))
 
 
-_ADOPTING = StreamCommit, StreamPrepare
+ADOPTING = StreamCommit, StreamPrepare
 """With these, all transactions get what the blocks of a transaction described."""
 
 
