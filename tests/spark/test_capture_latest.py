@@ -95,7 +95,8 @@ def test_a_change_without_a_key_ends_the_query(spark: SparkSession) -> None:
     found = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET]).latest("shop.orders", keys=KEY)
     with pytest.raises(PySparkException) as error:
         found.collect()
-    assert str(one.value) in str(error.value)
+    uncounted = str(one.value).replace("1 change that has", "changes that have")  # a task sees only some of them
+    assert uncounted in str(error.value)
 
 
 def test_wrong_keys(spark: SparkSession) -> None:
