@@ -34,6 +34,31 @@ def outer_function() -> Callable[[int], int]:
     return outer
 
 
+def entry_of_functions(kind: Callable[[Any], Any]) -> tuple[Any, list[str]]:
+    """An entry point for six times a number, and the names of its inner functions, of which two call `twice`.
+
+    kind   inner or hot: of the one between them
+    """
+
+    @inner
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @kind
+    def four_times(number: int) -> int:
+        return twice(twice(number))
+
+    @inner
+    def six_times(number: int) -> int:
+        return twice(number) + four_times(number)
+
+    @numba.njit
+    def entry(number: int) -> int:
+        return six_times(number)
+
+    return entry, [one.__qualname__ for one in (twice, four_times, six_times)]
+
+
 @pytest.mark.parametrize("releases", [linking.RELEASES, ()])
 def test_what_is_compiled_does_the_same(releases: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linking, "RELEASES", releases)
@@ -74,23 +99,7 @@ def test_functions_are_optimised_once(by_byte: bool, monkeypatch: pytest.MonkeyP
 @pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
 def test_a_function_that_others_share_is_linked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linking copies code: if each function linked what it calls, that of a deep one would be copied many times."""
-
-    @inner
-    def twice(number: int) -> int:
-        return 2 * number
-
-    @inner
-    def four_times(number: int) -> int:
-        return twice(twice(number))
-
-    @inner
-    def six_times(number: int) -> int:
-        return twice(number) + four_times(number)
-
-    @numba.njit
-    def entry(number: int) -> int:
-        return six_times(number)
-
+    entry, inner_names = entry_of_functions(inner)
     linked: list[str] = []
     link = ModuleRef.link_in
 
@@ -102,8 +111,7 @@ def test_a_function_that_others_share_is_linked_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ModuleRef, "link_in", link_in)
     with linking.linking(_INNER):
         assert entry(3) == 18
-    names = [one.__qualname__ for one in (twice, four_times, six_times)]
-    assert sorted(name for name in linked if name in names) == sorted(names)
+    assert sorted(name for name in linked if name in inner_names) == sorted(inner_names)
 
 
 @pytest.mark.skipif(numba.version_info.short not in linking.RELEASES, reason="nothing is linked")
@@ -140,21 +148,7 @@ def test_only_hot_functions_are_always_inlined(monkeypatch: pytest.MonkeyPatch) 
 def test_a_function_is_compiled_once_for_hot_and_for_other_callers() -> None:
     compiled: list[str] = []
 
-    @inner
-    def twice(number: int) -> int:
-        return 2 * number
-
-    @hot
-    def four_times(number: int) -> int:
-        return twice(twice(number))
-
-    @inner
-    def six_times(number: int) -> int:
-        return twice(number) + four_times(number)
-
-    @numba.njit
-    def entry(number: int) -> int:
-        return six_times(number)
+    entry, inner_names = entry_of_functions(hot)
 
     class Compiled(Listener):  # type: ignore[misc] # numba has no types
         def on_start(self, event: Event) -> None:
@@ -165,8 +159,7 @@ def test_a_function_is_compiled_once_for_hot_and_for_other_callers() -> None:
 
     with install_listener("numba:compile", Compiled()), linking.linking(_INNER):
         assert entry(3) == 18
-    names = [one.__qualname__ for one in (twice, four_times, six_times, entry)]
-    assert sorted(compiled) == sorted(names)
+    assert sorted(compiled) == sorted([*inner_names, entry.__qualname__])
 
 
 def test_nothing_stays_changed_after_an_error() -> None:
