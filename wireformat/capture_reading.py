@@ -30,7 +30,8 @@ from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import SourceOrder, find_sources
 from .sources.handed_rows import KEEP_MESSAGES, HandedRows, Reached
-from .sources.resumption import KnownRelations, OpenBefore, Resumption, controls_in
+from .sources.known_relations import KnownRelations
+from .sources.resumption import OpenBefore, Resumption, controls_in
 from .sources.source import SourceMessages
 from .sources.together import pieces
 from .stream.capture_position import CapturePosition, SlotPosition

@@ -1,19 +1,22 @@
-"""The relations of a position are the same whenever someone looks at it."""
+"""The relations of a position are the same whenever someone looks at it, and whatever says nothing of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.sources import resumption
-from wireformat.sources.resumption import KnownRelations
+from wireformat.sources import known_relations
+from wireformat.sources.known_relations import KnownRelations
 
 from .. import handmade_pgoutput as hand
+from ..pgoutput_strategies import streams
 
 XIDS = [800, 801]
 names = st.sampled_from([b"a", b"b"])
@@ -36,7 +39,7 @@ def messages_of(said: list[tuple]) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("most", [1, 3, resumption.MOST_LATER_ROWS])
+@pytest.mark.parametrize("most", [1, 3, known_relations.MOST_LATER_ROWS])
 @given(
     said=st.lists(st.one_of(relations, blocks, ends), max_size=12),
     cuts=st.lists(st.integers(0, 40), max_size=6),
@@ -54,7 +57,7 @@ def test_positions_that_are_looked_at_later(
     found: list[Callable[[], tuple[wf.Relation, ...]]] = []
     needed = 0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(resumption, "MOST_LATER_ROWS", most)
+        patched.setattr(known_relations, "MOST_LATER_ROWS", most)
         for (begin, end), oldest in zip(pairwise([0, *sorted(cuts), len(rows)]), open, strict=False):
             piece = rows.slice(min(begin, len(rows)), max(min(end, len(rows)) - begin, 0))
             messages_seen = min(end, len(rows))
@@ -67,3 +70,38 @@ def test_positions_that_are_looked_at_later(
             found.append(later.before(limit))
         order = data.draw(st.permutations(range(len(found))))
         assert {index: found[index]() for index in order} == dict(enumerate(expected))
+
+
+@given(streams(steps=40), st.lists(st.integers(0, 60), max_size=5), st.booleans())
+def test_blocks_without_relations_do_not_matter_for_what_is_known(
+    events: list[wf.Event], cuts: list[int], is_asked: bool
+) -> None:
+    rows = wf.arrow.changes(list(wf.encode(events, "pgoutput")), "pgoutput").combine_chunks()
+    ends = [*sorted({min(cut, len(rows)) for cut in cuts}), len(rows)]
+    known, reference = KnownRelations(), KnownRelations()
+    for start, end in zip([0, *ends], ends, strict=False):
+        for batch in rows.slice(start, end - start).to_batches():
+            known.take(batch)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(known_relations, "_describe_nothing", lambda rows, _: np.zeros(len(rows), bool))
+                reference.take(batch)
+            one, other = known.before(end // 2), reference.before(end // 2)
+            assert not is_asked or one() == other()
+    assert known.before(None)() == reference.before(None)()
+    assert [*known.copy().described_in_blocks()] == [*reference.copy().described_in_blocks()]
+
+
+def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    events_of = known_relations._events
+    monkeypatch.setattr(known_relations, "_events", lambda row: (made.append(row), events_of(row))[1])
+    row = wf.Insert(
+        table_schema="public", table_name="t", new=wf.TupleData(("id", "v"), ("1", "x"), ("integer", "text"))
+    )
+    events: list[wf.Event] = [hand.RELATION]
+    for xid in range(5, 105):
+        events += [wf.StreamStart(xid=xid, first_segment=True), replace(row, xid=xid), wf.StreamStop()]
+        events.append(wf.StreamCommit(xid=xid, commit_lsn=xid, end_lsn=xid + 1, commit_time=hand.TIME_TEXT))
+    capture = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput")
+    assert len(capture.committed().read_all()) == 100
+    assert len(made) < 10

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.sources import resumption
-from wireformat.sources.resumption import KnownRelations
-
-from .. import handmade_pgoutput as hand
-from ..pgoutput_strategies import streams
 
 TIME = "2026-11-23 10:00:00+00"
 TABLE = {"table_schema": "s", "table_name": "t", "relation_id": 1}
@@ -180,38 +171,3 @@ def test_what_was_handed_out_does_not_come_again_where_an_earlier_transaction_is
     assert more.committed().read_all()["xid"].to_pylist() == [6]
     rest = wf.Capture(messages, "pgoutput", after=more.position)
     assert rest.committed().read_all()["xid"].to_pylist() == [7]
-
-
-@given(streams(steps=40), st.lists(st.integers(0, 60), max_size=5), st.booleans())
-def test_blocks_without_relations_do_not_matter_for_what_is_known(
-    events: list[wf.Event], cuts: list[int], is_asked: bool
-) -> None:
-    rows = wf.arrow.changes(list(wf.encode(events, "pgoutput")), "pgoutput").combine_chunks()
-    ends = [*sorted({min(cut, len(rows)) for cut in cuts}), len(rows)]
-    known, reference = KnownRelations(), KnownRelations()
-    for start, end in zip([0, *ends], ends, strict=False):
-        for batch in rows.slice(start, end - start).to_batches():
-            known.take(batch)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(resumption, "_describe_nothing", lambda rows, _: np.zeros(len(rows), bool))
-                reference.take(batch)
-            one, other = known.before(end // 2), reference.before(end // 2)
-            assert not is_asked or one() == other()
-    assert known.before(None)() == reference.before(None)()
-    assert [*known.copy().described_in_blocks()] == [*reference.copy().described_in_blocks()]
-
-
-def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    events_of = resumption._events
-    monkeypatch.setattr(resumption, "_events", lambda row: (made.append(row), events_of(row))[1])
-    row = wf.Insert(
-        table_schema="public", table_name="t", new=wf.TupleData(("id", "v"), ("1", "x"), ("integer", "text"))
-    )
-    events: list[wf.Event] = [hand.RELATION]
-    for xid in range(5, 105):
-        events += [wf.StreamStart(xid=xid, first_segment=True), replace(row, xid=xid), wf.StreamStop()]
-        events.append(wf.StreamCommit(xid=xid, commit_lsn=xid, end_lsn=xid + 1, commit_time=hand.TIME_TEXT))
-    capture = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput")
-    assert len(capture.committed().read_all()) == 100
-    assert len(made) < 10

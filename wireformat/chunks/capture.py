@@ -30,7 +30,8 @@ from ..lake.write import LakeWriter
 from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
 from ..sources.find import NamedBegin, SourceOrder
-from ..sources.resumption import KnownRelations, Resumption
+from ..sources.known_relations import KnownRelations
+from ..sources.resumption import Resumption
 from ..sources.source import SourceMessages
 from ..stream.chunk_plan import ChunkPlan
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore

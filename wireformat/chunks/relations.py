@@ -17,7 +17,7 @@ from ..formats.pgoutput.reader import PgOutput
 from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
-from ..sources.resumption import ADOPTING, KnownRelations
+from ..sources.known_relations import ADOPTING, KnownRelations
 
 
 def _tags(*kinds: type) -> bytes:

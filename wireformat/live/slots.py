@@ -1,6 +1,4 @@
-"""What a server says about itself, its slots, and a transaction for which a session waits; creates, claims and drops a
-slot.
-"""
+"""A server and its slots: finds, creates, claims and drops them, and names the transaction that a session waits for."""
 
 from __future__ import annotations
 

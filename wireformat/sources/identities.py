@@ -20,7 +20,7 @@ from ..arrow.typed_tables.typed_changes import lsns_and_ordinals
 from ..events import Relation
 from ..options.table_names import TableName
 from ..stream.reader import BEFORE_ALL
-from .resumption import relations_in
+from .known_relations import relations_in
 
 Keys = tuple[str, ...]
 """The columns of a replica identity; () for the whole row, or none: equal rows are counted."""
