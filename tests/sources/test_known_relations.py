@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.formats.pgoutput.relations import Relations
 from wireformat.sources import known_relations
 from wireformat.sources.known_relations import KnownRelations
 
@@ -19,6 +20,13 @@ from .. import handmade_pgoutput as hand
 from ..pgoutput_strategies import streams
 
 XIDS = [800, 801]
+BEGIN, COMMIT = wf.encode(
+    [
+        wf.Begin(xid=7, commit_lsn=9, commit_time=hand.TIME_TEXT),
+        wf.Commit(commit_lsn=9, end_lsn=10, commit_time=hand.TIME_TEXT),
+    ],
+    "pgoutput",
+)
 names = st.sampled_from([b"a", b"b"])
 relations = st.tuples(st.just("relation"), names, st.sampled_from([1, 2, 3]))
 blocks = st.tuples(st.just("block"), st.sampled_from(XIDS), st.lists(relations, max_size=2), st.booleans())
@@ -34,6 +42,10 @@ def messages_of(said: list[tuple]) -> list[bytes]:
             xid, inside, is_first = more
             described = [hand.relation(hand.column(name), oid=oid, xid=hand.u32(xid)) for _, name, oid in inside]
             found += [hand.start(xid, is_first=is_first), *described, hand.STOP]
+        elif what == "broken":
+            xid, inside = more
+            described = [hand.relation(hand.column(name), oid=oid, xid=hand.u32(xid)) for _, name, oid in inside]
+            found += [hand.start(xid), *described, BEGIN]
         else:
             found.append(hand.stream_commit(more[0]) if what == "commit" else hand.stream_abort(more[0], more[0]))
     return found
@@ -89,6 +101,42 @@ def test_blocks_without_relations_do_not_matter_for_what_is_known(
             assert not is_asked or one() == other()
     assert known.before(None)() == reference.before(None)()
     assert [*known.copy().described_in_blocks()] == [*reference.copy().described_in_blocks()]
+
+
+broken = st.tuples(st.just("broken"), st.sampled_from(XIDS), st.lists(relations, max_size=2))
+
+
+@given(
+    said=st.lists(st.one_of(relations, blocks, ends, broken), max_size=12),
+    cuts=st.lists(st.integers(0, 60), max_size=6),
+)
+@example(said=[("relation", b"b", 1), ("broken", 800, [("relation", b"a", 1)])], cuts=[])
+@example(said=[("broken", 800, []), ("relation", b"b", 1), ("block", 801, [], True)], cuts=[2])
+@example(said=[("broken", 800, []), ("relation", b"b", 1), ("block", 801, [], True)], cuts=[1, 2])
+def test_what_is_known_is_what_all_events_say(said: list[tuple], cuts: list[int]) -> None:
+    """The connection breaks in some blocks; the next one begins with a transaction."""
+    rows = wf.arrow.changes(messages_of(said), "pgoutput").combine_chunks()
+    known, reference = KnownRelations(), Relations()
+    newest: dict[int, wf.Relation] = {}
+    for event in wf.decode(messages_of(said), "pgoutput"):
+        reference.take(event)
+        if isinstance(event, wf.Relation):
+            newest[event.relation_id] = event
+    ends = [*sorted({min(cut, len(rows)) for cut in cuts}), len(rows)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        for batch in rows.slice(start, end - start).to_batches():
+            known.take(batch)
+    expected = [replace(reference.find(number) or one, lsn=None, xid=None) for number, one in newest.items()]
+    assert [*known.before(None)()] == expected
+
+
+def test_transactions_outside_of_blocks_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    events_of = known_relations._events
+    monkeypatch.setattr(known_relations, "_events", lambda row: (made.append(row), events_of(row))[1])
+    messages = [*messages_of([("block", 800, [], True)]), *[BEGIN, hand.DESCRIBED, COMMIT] * 100]
+    assert not len(wf.Capture(messages, "pgoutput").committed().read_all())
+    assert len(made) < 10
 
 
 def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:

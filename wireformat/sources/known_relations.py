@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..arrow.arrays import Array
 from ..arrow.codes import codes_of_values, combined_codes, grouped
-from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+from ..events import Begin, Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ..formats.pgoutput.relation_lists import relation_lists
 from ..formats.pgoutput.relations import Relations
 from ..formats.record_facts import aborts_whole
@@ -50,6 +50,7 @@ class KnownRelations:
         self._rows = 0
         self._described_in: set[int] = set()
         """The xids of streamed transactions that may have described relations."""
+        self._in_block = self._known.relations.block is not None
 
     def copy(self) -> Relations:
         """Returns the relations, for a decoder."""
@@ -58,8 +59,13 @@ class KnownRelations:
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
         rows = _rows_of(batch, self._KINDS)
+        if self._in_block or "STREAM_START" in rows["kind"].unique().to_pylist():
+            rows = _rows_of(batch, (*self._KINDS, "BEGIN"))  # a block in which the connection broke ends there
         if not len(rows):  # as in each batch of a format that does not describe its tables
             return
+        others = pc.indices_nonzero(pc.not_equal(rows["kind"], "RELATION"))
+        if len(others):
+            self._in_block = rows["kind"][others[-1].as_py()].as_py() == "STREAM_START"
         if not any(map(len, self._later)):
             self._described_in = {xid for xid, _, _ in self._known.relations.described_in_blocks()}
         rows = rows.filter(pa.array(~_describe_nothing(rows, self._described_in)))
@@ -163,13 +169,14 @@ def _events_in(rows: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
         yield from ((message, event) for event in events[index])
 
 
-_AFTER_BLOCKS = ("STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
+_AFTER_BLOCKS = ("STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE", "BEGIN")
 
 
 def _describe_nothing(rows: pa.RecordBatch, described_in: Collection[int]) -> Array:
-    """Returns bool[n]: whether the row belongs to a block without relations, or ends a transaction without them.
+    """Returns bool[n]: whether the row belongs to a block without relations, or ends a transaction without them, or
+    begins a transaction outside of blocks.
 
-    rows           RELATION and the records of blocks
+    rows           RELATION, BEGIN and the records of blocks
     described_in   the xids of transactions that may have described relations before
     """
     kinds, xids = rows["kind"], np.asarray(rows["xid"].fill_null(0))
@@ -195,6 +202,8 @@ def _events(row: Mapping[str, Any]) -> Iterator[Event]:
             xid=xid,
             **relation_lists(detail),
         )
+    elif kind == "BEGIN":
+        yield Begin(xid=xid)
     elif kind == "STREAM_START":
         yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")
     elif kind == "STREAM_STOP":
