@@ -301,7 +301,8 @@ class Capture(CaptureTables):
         durable          waits until everything is on the disk of this machine, so that a power cut loses nothing
         filesystem       of pyarrow or fsspec; paths are then paths in it
         storage_options  of deltalake, for folder and rejects
-        returns          a row for each table: table_schema, table_name, folder; rows and files that were written;
+        returns          a row for each table: table_schema, table_name; folder, null without a Delta table, which the
+                         first row makes; rows and files that were written;
                          open: changes of transactions that have not ended; dropped: rows that DROPMALFORMED left out;
                          corrupt: rows with values that do not fit. A last row without a table counts the other open
                          changes, and the records that were dropped or could not be read (corrupt)

@@ -103,3 +103,16 @@ def test_modes_without_a_rejects_file(tmp_path: Path) -> None:
     assert result["dropped"].to_pylist() == [1]
     with pytest.raises(wf.OptionError, match="option rejects"):
         capture_of(messages).write(tmp_path / "none", rejects=tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_delta_table_of_which_all_rows_were_left_out(state: str, tmp_path: Path) -> None:
+    """It is listed, without a folder that does not exist, until it has rows."""
+    bad, good = (inserts_of_types((value, "date")) for value in ("infinity", "2026-11-22"))
+    given: dict[str, Any] = {"format": "delta", "state": state, "keys": ["id"] if state == "latest" else None}
+    result = capture_of(bad, mode="DROPMALFORMED").write(tmp_path, **given).to_pylist()
+    assert [(row["table_name"], row["folder"], row["dropped"]) for row in result] == [("t", None, 1)]
+    assert wf.lake.tables(tmp_path)["folder"].to_pylist() == [None]
+    (made,) = capture_of(good, drop_resent=False).write(tmp_path, **given)["folder"].to_pylist()
+    assert wf.lake.tables(tmp_path)["folder"].to_pylist() == [made]
+    assert Path(made).is_dir()

@@ -36,11 +36,13 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
     """Returns the tables of a lake, with a row for each: table_schema, table_name, folder, files, rows.
 
     For a Parquet lake, `files` lists the files of all completed writes, and `rows` is the number of their rows. For a
-    Delta lake both are null: the logs of its tables list their files. Paths begin with that of the lake. Raises
-    OptionError if there is no lake, and StateError.
+    Delta lake both are null: the logs of its tables list their files. `folder` is null if no Delta table was made:
+    DROPMALFORMED left out all rows. Paths begin with that of the lake. Raises OptionError if there is no lake, and
+    StateError.
     """
     import pyarrow as pa
 
+    from .result import folder_path
     from .stored.manifest import read_files
 
     store, manifest = _opened(folder, filesystem, storage_options)
@@ -59,7 +61,7 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
         {
             "table_schema": names[0],
             "table_name": names[1],
-            "folder": store.path(table.folder),
+            "folder": folder_path(store, manifest.format, table),
             "files": [store.path(file.path) for file in files[table.folder]] if is_parquet else None,
             "rows": sum(file.rows for file in files[table.folder]) if is_parquet else None,
         }

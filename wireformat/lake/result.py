@@ -11,6 +11,7 @@ from ..options.table_names import TableName
 from .lake import Lake
 from .parquet import WrittenFile
 from .stored.manifest import StoredTable
+from .stored.store import Store
 
 RESULT = pa.schema(
     [
@@ -75,7 +76,7 @@ def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: in
         {
             "table_schema": table.name[0],
             "table_name": table.name[1],
-            "folder": lake.store.path(table.table.folder),
+            "folder": folder_path(lake.store, lake.format, lake.manifest.tables[table.name]),
             "rows": table.rows,
             "files": len(table.files),
             "open": 0,
@@ -87,6 +88,11 @@ def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: in
     if left_open or dropped or unread:
         rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
     return pa.Table.from_pylist(rows, RESULT)
+
+
+def folder_path(store: Store, format: str, table: StoredTable) -> str | None:
+    """Returns the path of the folder of a table; None if its Delta table does not exist, as no row was written."""
+    return None if format == "delta" and not table.is_made else store.path(table.folder)
 
 
 def with_open_changes(written: pa.Table, open: Mapping[TableName, int]) -> pa.Table:
