@@ -14,7 +14,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import BatchScan
-from wireformat.arrow.scan.message_batches import COUNTED_BYTES, BatchSizes, message_batches
+from wireformat.arrow.scan.message_batches import COUNTED_BYTES, BatchSizes, message_batches, size_of
 
 from ...engines import ENGINES, FORMAT, MODES, read, rows
 from ...handmade import COMMIT, DELETE, HEARTBEAT, INSERT, SAMPLES, UPDATE, commit, message
@@ -303,3 +303,16 @@ def test_batches_are_as_large_as_the_rows_that_a_filter_keeps_allow(
     of_all = wf.arrow.changes(messages, FORMAT, threads=threads, tables=["*.*" if are_many else "no.table"])
     assert of_all.equals(expected if are_many else expected.slice(0, 0))
     assert (max(found[-4:]) <= 500) == are_many
+
+
+@pytest.mark.parametrize("kind", [pa.binary_view(), pa.string_view()])
+def test_slices_of_views_have_sizes_of_their_own(kind: pa.DataType) -> None:
+    """The buffers that they share are those of the whole array."""
+    values = ["", "short", None, "x" * 1000, "y" * 2000]
+    views = pa.array(values, kind)
+    sizes = [16, 16 + 5, 16, 16 + 1000, 16 + 2000]
+    assert [size_of(views.slice(index, 1)) for index in range(len(views))] == sizes
+    chunks = pa.chunked_array([views.slice(1, 3), views.slice(4), views.slice(5)])
+    assert size_of(chunks) == sum(sizes[1:])
+    assert size_of(pa.chunked_array([], kind)) == size_of(views.slice(5)) == 0
+    assert size_of(pa.table({"a": views, "b": pa.array(range(5), pa.int64())})) == sum(sizes) + 40

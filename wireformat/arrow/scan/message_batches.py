@@ -90,6 +90,9 @@ def message_batches(messages: Any, first: int = 0, sizes: BatchSizes | None = No
             yield from _iterable_batches(array, first, sizes.usual)
 
 
+VIEW = np.dtype([("length", np.int32), ("rest", np.uint8, 12)])
+"""A value of an array of views; see the Arrow columnar format, "Variable-size Binary View Layout"."""
+
 COUNTED_BYTES = 1 << 7
 """What a message counts at least where arrays are joined: what a scan notes of a small one is many times as large."""
 
@@ -117,11 +120,17 @@ def counted_bytes(array: pa.Array) -> int:
 
 
 def size_of(data: pa.Array | pa.ChunkedArray | pa.Table) -> int:
-    """Returns the size in bytes; of views, where pyarrow does not tell it, that of the buffers that they share."""
-    try:
+    """Returns the size in bytes; of views without what others need of the buffers that they share."""
+    if isinstance(data, pa.Table):
+        return sum(map(size_of, data.columns))
+    if not (pa.types.is_binary_view(data.type) or pa.types.is_string_view(data.type)):
         return int(data.nbytes)
-    except pa.ArrowTypeError:
-        return int(data.get_total_buffer_size())
+    if isinstance(data, pa.ChunkedArray):
+        return sum(map(size_of, data.chunks))
+    if not len(data):  # may have no buffers
+        return 0
+    views = np.frombuffer(data.buffers()[1], VIEW)[data.offset : data.offset + len(data)]
+    return views.nbytes + int(views["length"].sum(dtype=np.int64))
 
 
 def _concatenated(arrays: list[pa.Array]) -> pa.Array:
