@@ -13,10 +13,14 @@ import pyarrow as pa
 
 import wireformat as wf
 from wireformat.arrow.engine.scan_engine import SCANNED_ALONE_BYTES
+from wireformat.formats.registry import ROWS
 
 FORMAT = "gaussdb-binary"
 ENGINES = ("scan", "declaration")
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+
+SCANS = {row.name: row.scan for row in ROWS.values() if row.scan is not None}
+"""The scans of the built-in formats."""
 
 CHECKS_BOUNDS = bool(numba.config.BOUNDSCHECK)
 """Whether compiled code checks each index. Where it finds none that is wrong, it says what it says without checks."""

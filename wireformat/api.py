@@ -70,7 +70,6 @@ def decode(
 
 
 @checks_keywords
-@checks_keywords
 def guess_format(messages: Iterable[Any]) -> Guess:
     """Returns the likely format of messages, and why.
 

@@ -411,11 +411,11 @@ class Capture(CaptureTables):
         def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
             options = replace(filtered, mode=self._options.mode)
 
-            def seen(found: Iterable[Any]) -> Iterator[Any]:
+            def through_all(found: Iterable[Any]) -> Iterator[Any]:
                 seen = identities.through(self._listing(filtered, found))
                 return seen if through is None else through(seen)
 
-            return self._committed(options, through=seen, at_end=self._note_open)
+            return self._committed(options, through=through_all, at_end=self._note_open)
 
         def again(tables: Collection[TableName]) -> Iterator[HandedRows]:
             found = self._dropped, self._unknown_prepared  # records of other tables are not all looked at again
@@ -423,23 +423,23 @@ class Capture(CaptureTables):
             self._dropped, self._unknown_prepared = found
 
         return LakeInput(
-            self._name,
-            mode,
-            self._schema,
-            partial(self._list_early, filtered),
-            lambda: self._list_of(filtered) is not None,
-            self._versions_found,
-            self._found_so_far,
-            rows,
-            again,
-            self._replica_identity,
-            identities,
-            self._listed_table,
-            self._known_versions,
-            self._version_before,
-            lambda: self._dropped or 0,
-            self._threads,
-            self._memory_limit,
+            format=self._name,
+            mode=mode,
+            schema=self._schema,
+            listed=partial(self._list_early, filtered),
+            is_listed=lambda: self._list_of(filtered) is not None,
+            found=self._versions_found,
+            so_far=self._found_so_far,
+            rows=rows,
+            again=again,
+            keys=self._replica_identity,
+            identities=identities,
+            schema_of=self._listed_table,
+            known=self._known_versions,
+            version_before=self._version_before,
+            dropped=lambda: self._dropped or 0,
+            threads=self._threads,
+            memory=self._memory_limit,
         )
 
     @checks_keywords

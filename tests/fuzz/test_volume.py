@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from wireformat.arrow.scan.registry import SCANS
-
+from ..engines import SCANS
 from ..numba_settings import BOUNDS_CHECKED
 from . import volume
 

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.arrow.scan.registry import SCANS
 from wireformat.formats.row import load
 from wireformat.grammar import lines
 from wireformat.limits import MESSAGE_BATCH_CELLS, MESSAGE_BATCH_ROWS
 
 from .. import handmade, text_samples
+from ..engines import SCANS
 from ..handmade import begin, cell, commit, new, old, origin, u16, u32, u64, user, xid
 from ..handmade_pgoutput import NULL, TIME, binary, column, image, relation, text
 from ..handmade_pgoutput import change as row_of

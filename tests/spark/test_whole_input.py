@@ -60,7 +60,7 @@ VERBS: dict[str, Callable[[spark_udfs.Capture], Any]] = {
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("changes", "tables")])
 def test_corrupt_rows_only(session: SparkSession, verb: str) -> None:
     """Spark may drop a branch that it finds empty, and with it the errors that it would have raised."""
-    with pytest.raises(wf.OrderError, match="records that could be read, got CORRUPT .*with an unreadable record"):
+    with pytest.raises(wf.OrderError, match=r"records that could be read, got CORRUPT .*with an unreadable record"):
         VERBS[verb](capture_of(session, TORN, "gaussdb-binary", mode="PERMISSIVE"))
 
 

@@ -159,8 +159,10 @@ def test_many_known_relations_are_not_looked_up_one_by_one(monkeypatch: pytest.M
     assert sum(map(len, capture.changes())) == len(described) + len(rows) + 2
     sum(map(len, capture.committed()))
     calls: list[int] = []
-    follow = pgoutput_relations.follow
-    monkeypatch.setattr(pgoutput_relations, "follow", lambda *given: (calls.append(given[3]), follow(*given))[1])
+    find = pgoutput_relations.find_relation_codes
+    monkeypatch.setattr(
+        pgoutput_relations, "find_relation_codes", lambda *given: (calls.append(given[3]), find(*given))[1]
+    )
     monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)
     again = wf.Capture(pa.chunked_array([rows] * 4, pa.binary()), "pgoutput", after=capture.position)
     assert sum(map(len, again.changes())) == 4 * len(rows)

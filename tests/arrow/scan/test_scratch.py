@@ -20,13 +20,12 @@ from wireformat.arrow.columns import rows_from_events as builder
 from wireformat.arrow.scan.kernels import pgoutput as scan_pgoutput
 from wireformat.arrow.scan.kernels import transaction_lines as scan_lines
 from wireformat.arrow.scan.notes import make_notes
-from wireformat.arrow.scan.registry import SCANS
 from wireformat.arrow.scan.relations import relation_table
 from wireformat.limits import RECORD_BYTES
 
 from ... import strategies
 from ...accounting import EVERYTHING
-from ...engines import ENGINES, FORMAT, agree, ask, read, rows
+from ...engines import ENGINES, FORMAT, SCANS, agree, ask, read, rows
 from ...golden_cases import CASES, Case, find_case
 from ...handmade import SAMPLES, begin, cell, change, commit, message, new, old, origin, row_bodies, time, u16, xid
 from ...handmade_pgoutput import NULL, binary, column, image, relation, text

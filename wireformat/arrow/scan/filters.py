@@ -11,13 +11,11 @@ from ...options import ReadOptions
 from ...options.reading import KINDS
 from ..arrays import Array, Int
 from ..jit.compiler import inner
+from ..jit.hashes import FACTOR, LOW_BITS, spread
 from .notes import DELETE, INSERT, OF_ANY_TABLE, TABLE_NAME, TABLE_SCHEMA, TYPE_KIND, ScanArrays
 
 FREE, ANY = -2, -1
 """In place of the length of a name: of the schema of a slot without a pattern; of *."""
-
-LOW_BITS, FACTOR = 0x7FFFFFFF, 0x9E3779B1
-"""The low bits of a number times FACTOR, which spreads them, fit in an int64."""
 
 
 class Filters(NamedTuple):
@@ -37,7 +35,7 @@ def name_hash(data: Any, start: Int, length: Int) -> Int:
     """What the search for a pattern knows of a name, or of ANY."""
     hashed = np.int64(length)
     for at in range(start, start + length):
-        hashed = ((hashed ^ hashed >> 31 ^ np.int64(data[at])) & LOW_BITS) * FACTOR
+        hashed = spread(hashed ^ np.int64(data[at]))
     return hashed
 
 

@@ -126,13 +126,13 @@ _CELL_LINES = 2
 
 
 @inner
-def _is_read(arrays: ScanArrays, at: Int, stop: Int) -> bool:
+def _never_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
     """In place of `is_unwanted`, where only `read_record` knows what is stepped over."""
     return False
 
 
 def make_scan(
-    name: str, open_record: Scan, close_record: Scan, read_record: Scan, is_unwanted: Scan = _is_read
+    name: str, open_record: Scan, close_record: Scan, read_record: Scan, is_unwanted: Scan = _never_unwanted
 ) -> Scan:
     """Returns the compiled walk of one format; its name is that of its files in the compile cache.
 

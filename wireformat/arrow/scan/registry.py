@@ -8,16 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...formats.base import Format
-from ...formats.registry import ROWS, find_row
+from ...formats.registry import find_row
 from ...formats.row import load
 from ...options import ReadOptions
 from ..arrays import Array
 from .dictionary import DICTIONARY
 from .message_batches import MessageBatch
 from .notes import CHARACTERS, ScanInput
-
-SCANS = {row.name: row.scan for row in ROWS.values() if row.scan is not None}
-"""Those of the built-in formats."""
 
 FindInput = Callable[[MessageBatch], ScanInput]
 """Returns what the scan of a message batch must be given. It is called for each message batch, in order."""

@@ -154,6 +154,16 @@ def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bo
     return matches
 
 
+@inner
+def _move_cells(cells: Array, map_index: Int, begin: Int, end: Int, to: Int) -> None:
+    """Moves the cells of a row to the front, where those of other rows were removed."""
+    if to < begin:
+        for field in range(CELL_FIELDS):
+            for cell in range(begin, end):
+                cells[map_index, field, to + cell - begin, 0] = cells[map_index, field, cell, 0]
+                cells[map_index, field, to + cell - begin, 1] = cells[map_index, field, cell, 1]
+
+
 @compiled
 def drop_cells(rows: Array, cells: Array, is_dropped: Array) -> None:
     """Removes the cells of some rows; is_dropped is bool[n], of the first n rows."""
@@ -162,11 +172,7 @@ def drop_cells(rows: Array, cells: Array, is_dropped: Array) -> None:
         for row in range(len(is_dropped)):
             end = rows[ENDS + map_index, row]
             if not is_dropped[row]:
-                if to < begin:
-                    for field in range(CELL_FIELDS):
-                        for cell in range(begin, end):
-                            cells[map_index, field, to + cell - begin, 0] = cells[map_index, field, cell, 0]
-                            cells[map_index, field, to + cell - begin, 1] = cells[map_index, field, cell, 1]
+                _move_cells(cells, map_index, begin, end, to)
                 to += end - begin
             rows[ENDS + map_index, row] = to
             begin = end
@@ -198,11 +204,7 @@ def drop_unwanted(
             begin, end, to = ends[0, map_index], rows[ENDS + map_index, row], ends[1, map_index]
             ends[0, map_index] = end
             if is_kept:
-                if to < begin:
-                    for field in range(CELL_FIELDS):
-                        for cell in range(begin, end):
-                            cells[map_index, field, to + cell - begin, 0] = cells[map_index, field, cell, 0]
-                            cells[map_index, field, to + cell - begin, 1] = cells[map_index, field, cell, 1]
+                _move_cells(cells, map_index, begin, end, to)
                 ends[1, map_index] = to + end - begin
         if is_kept:
             for field in range(ENDS):

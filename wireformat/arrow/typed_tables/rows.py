@@ -20,7 +20,6 @@ from ..row_changes import (
     HIDDEN_KINDS,
     RELATION_ID_COLUMN,
     TABLE_COLUMNS,
-    TABLE_DELETE,
     TABLE_KINDS,
     TABLE_RELATION,
     TABLE_TRUNCATE,
@@ -206,11 +205,6 @@ class ChangeRows:
     def nbytes(self) -> int:
         """About the size in memory."""
         return sum(selection.nbytes for selection in self.selections)
-
-    @property
-    def are_changes(self) -> bool:
-        """Whether all rows are an INSERT, UPDATE or DELETE."""
-        return bool((self.kinds <= TABLE_DELETE).all())
 
     def column(self, name: str, type: pa.DataType) -> pa.Array:
         """Returns a column of the rows; null in sources without this column."""

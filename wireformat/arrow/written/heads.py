@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...events import ROW_CHANGES
 from ..arrays import Array, Int
 from ..jit.compiler import compiled, hot
+from ..jit.hashes import FACTOR, LOW_BITS, spread
 from ..jit.intrinsics import read_32, read_64
 from ..jit.same_bytes import same_bytes
 from .columns import Lists, Texts, each_alone, is_valid, lists_of, texts_of
@@ -33,8 +34,6 @@ MOST_TEXT = 1 << 26
 
 _HASHED = 8
 """Words of eight bytes of the texts of a step that are hashed, or all if there are less than twice as many."""
-
-_LOW_BITS, _FACTOR = 0x7FFFFFFF, 0x9E3779B1
 
 _BEFORE, _COUNT, _ENDS, _LETTERS, _LAST, _FIELDS = range(6)
 """Of a step: the number before it, how many texts, -1 for NULL, where their ends and bytes are, and the step that was
@@ -156,27 +155,21 @@ def _has_null(texts: Texts, start: Int, count: Int) -> bool:
 @hot
 def _home_slot(data: Array, at: Int, length: Int, before: Int, count: Int) -> Int:
     """The slot at which the search for a step begins."""
-    hashed = (before * _FACTOR ^ count << 20 ^ length) & _LOW_BITS
+    hashed = (before * FACTOR ^ count << 20 ^ length) & LOW_BITS
     if length >= 8:
         last = at + length - 8
         stride = 8 if length < 16 * _HASHED else length // _HASHED
         for step in range(at, last, stride):
-            hashed = _mixed(hashed, read_64(data, step))
-        hashed = _mixed(hashed, read_64(data, last))
+            hashed = spread(hashed ^ read_64(data, step))
+        hashed = spread(hashed ^ read_64(data, last))
     elif length >= 4:
-        hashed = _mixed(hashed, read_32(data, at) << 31 ^ read_32(data, at + length - 4))
+        hashed = spread(hashed ^ read_32(data, at) << 31 ^ read_32(data, at + length - 4))
     else:
         word = np.int64(0)
         for step in range(at, at + length):
             word = word << 8 | np.int64(data[step])
-        hashed = _mixed(hashed, word)
+        hashed = spread(hashed ^ word)
     return (hashed >> 24 ^ hashed >> 44) & (SLOTS - 1)
-
-
-@hot
-def _mixed(hashed: Int, word: Int) -> Int:
-    mixed = hashed ^ word
-    return ((mixed ^ mixed >> 31) & _LOW_BITS) * _FACTOR
 
 
 @hot

@@ -7,10 +7,10 @@ import numpy as np
 from ...arrays import Array, Int
 from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
 from ...jit.compiler import compiled, inner
+from ...jit.hashes import LOW_BITS, spread
 from ...jit.intrinsics import BLOCK, copy_block
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
 from ..primitives import read_64, same_bytes
-from ..relations.recognise import FACTOR, LOW_BITS
 from .fields import (
     AT,
     BAD_FIELD_TAG,
@@ -110,7 +110,7 @@ def _hashed(buffer: Array, text: Array, facts: Array, index: Int) -> Int:
 
 @inner
 def _mixed(hashed: Int) -> Int:
-    return (((hashed ^ hashed >> 31) & LOW_BITS) * FACTOR) >> 24
+    return spread(hashed) >> 24
 
 
 @inner

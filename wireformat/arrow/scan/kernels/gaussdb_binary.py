@@ -80,7 +80,7 @@ from ..relations.recognise import expected_relation, find_relation, learn, next_
 from ..row_notes import note_detail, note_heartbeat_time, note_lsn, note_number
 from .literals import note_table
 
-BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
+BARE_HEARTBEAT = ord(gauss_batch.BARE_HEARTBEAT)
 ANOTHER_RECORD, END_OF_MESSAGE = ord(gauss_batch.MORE), ord(gauss_batch.END)
 OID_PREFIX = np.frombuffer(b"oid:", np.uint8)
 LEAST_RECORD = gauss_batch.LEAST_RECORD_BYTES
@@ -285,7 +285,7 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
     """Where the record begins and ends; see loop.py."""
     if record == 0 and at < stop and buffer[at] == BARE_HEARTBEAT:
-        end = at + BARE_BYTES
+        end = at + BARE_HEARTBEAT_BYTES
         return at, end if end <= stop else -1, np.int64(0), False
     if stop - at < 12:
         return at, -1, np.int64(0), True

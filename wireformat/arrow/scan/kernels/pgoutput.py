@@ -87,6 +87,8 @@ from .pgoutput_walk import (
     IS_OPENGAUSS,
     RARE_TAGS,
     RELATION_CODES,
+    entry_of,
+    is_in_block,
     truncated_tables,
 )
 
@@ -180,10 +182,10 @@ def row_image(
 def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: Int) -> Int:
     """INSERT, UPDATE and DELETE, from the byte after the kind to the end; returns the row's status."""
     buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
-    relation = relation_code >> 1
+    relation = entry_of(relation_code)
     if relation == 0:  # no relation, or the message is too short to name one
         return DECLINED
-    if relation_code & 1:
+    if is_in_block(relation_code) == 1:
         note_xid(arrays, at, row)
         at += 4
     at += 4
@@ -220,10 +222,10 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
 def described_relation(arrays: ScanArrays, at: Int, row: Int, relation_code: Int) -> Int:
     """RELATION: all that it says is in the dictionary. Returns the row's status."""
     rows, dictionary = arrays.rows, arrays.dictionary
-    relation = relation_code >> 1
+    relation = entry_of(relation_code)
     if relation == 0:  # it is not known
         return DECLINED
-    if relation_code & 1:
+    if is_in_block(relation_code) == 1:
         note_xid(arrays, at, row)
     for field in range(2):
         rows[TABLE_SCHEMA + field, row] = dictionary[relation + SCHEMA, field]
@@ -282,7 +284,9 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         rows[RELATION, row] = relation_code
         return RARE if relation_code >= 0 else RARE + EXTRA_ROW * (truncated_tables(buffer, at + 1, relation_code) - 1)
     if kind == BEGIN or kind == COMMIT:
-        if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
+        if (
+            is_in_block(relation_code) == 1
+        ):  # a streamed block is open, and the declaration's reader must see that it ends
             return DECLINED
         return transaction(arrays, at + 1, stop, row)
     if kind == RELATION_KIND:
@@ -314,7 +318,7 @@ def is_unwanted(arrays: ScanArrays, at: Int, stop: Int) -> bool:
     kind = KIND_OF_BYTE[arrays.buffer[at]]
     if kind != INSERT and kind != UPDATE and kind != DELETE:
         return False
-    relation = arrays.settings[RELATION_CODES + arrays.cursor[NEXT_MESSAGE]] >> 1
+    relation = entry_of(arrays.settings[RELATION_CODES + arrays.cursor[NEXT_MESSAGE]])
     return relation > 0 and arrays.dictionary[relation + COLUMNS, 1] == UNWANTED
 
 

@@ -72,6 +72,7 @@ from .pgoutput_walk import (
     START_BYTES,
     STREAM_COMMIT_BYTES,
     TRUNCATE_HEAD,
+    entry_of,
     is_aside,
     is_in_block,
     truncated_tables,
@@ -229,7 +230,7 @@ def read_truncate(arrays: ScanArrays, at: Int, stop: Int, row: Int, code: Int) -
     if has_xid:
         note_xid(arrays, at, row)
     for table in range(count):
-        relation = code >> 1 if code >= 0 else settings[RELATION_CODES + (~code >> 1) + table]
+        relation = entry_of(code) if code >= 0 else settings[RELATION_CODES + entry_of(code) + table]
         if relation == 0:
             return DECLINED
         if table > 0:

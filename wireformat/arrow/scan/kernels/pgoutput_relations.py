@@ -52,7 +52,7 @@ from .pgoutput_walk import (
     TRUNCATE_HEAD,
     UNSURE,
     USED,
-    follow,
+    find_relation_codes,
     home_slot,
     keep_all,
 )
@@ -199,7 +199,7 @@ class _Walk:
             state[USED], state[RELATIONS], state[ROOM] = known.used, len(known.table.relations), 0
             first_described = int(state[DESCRIBED])
             self._grow_cache()
-            message = follow(
+            message = find_relation_codes(
                 message_batch.buffer,
                 message_batch.starts,
                 message_batch.stops,
@@ -307,7 +307,7 @@ class _Walk:
     def _take_written(self, codes: Array, described: Array) -> None:
         """Adds the relations that compiled code has written to the table.
 
-        described   int64[6, n], see `follow`
+        described   int64[6, n], see `find_relation_codes`
         """
         known = self._known
         indexes, items = np.unique(described[1], return_index=True)

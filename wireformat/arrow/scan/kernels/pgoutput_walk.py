@@ -18,7 +18,7 @@ from ....formats.pgoutput.messages import (
 from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING, OPENS, TELLS
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ...arrays import Array, Int
-from ...jit.compiler import compiled, inner
+from ...jit.compiler import compiled, hot, inner
 from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK
 from ...jit.same_bytes import same_bytes
@@ -36,11 +36,10 @@ IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 """Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
 
 The code of a row, or of a Relation message, is 2 times its relation's entry in the dictionary (0 without a relation),
-plus 1 in a streamed block. That of a Truncate message of one table is the same. If it has more, its code is the
-complement of such a number, with the index of the first of their entries among the codes, which follow those of the
-messages; it has as many tables as it says. The code of other
-messages is 1 if a block is open before them: the declaration must see it if they cannot be in one. So is that of a
-message that Python has read."""
+plus 1 in a streamed block: see `entry_of` and `is_in_block`. That of a Truncate message of one table is the same. If it
+has more, its code is the complement of such a number, with the index of the first of their entries among the codes,
+which follow those of the messages; it has as many tables as it says. The code of other messages is 1 if a block is open
+before them: the declaration must see it if they cannot be in one. So is that of a message that Python has read."""
 
 STOP_TAG, ABORT_TAG, PREPARE_TAG = b"EAp"
 START_BYTES, STREAM_COMMIT_BYTES = 1 + STREAM_START.sizeof(), 1 + STREAM_COMMIT.sizeof()
@@ -74,10 +73,16 @@ FOUND_ENTRY, FOUND_INDEX, REWRITTEN_START, REWRITTEN_STOP, FOUND_FIELDS = range(
 the table; or where the message is in UTF-8. Each is -1 if it has not looked, or found nothing."""
 
 
-@inner
+@hot
 def is_in_block(code: Int) -> Int:
     """1 if a message with this code is in a streamed block, else 0."""
     return (code if code >= 0 else ~code) & 1
+
+
+@hot
+def entry_of(code: Int) -> Int:
+    """The dictionary entry of a message with this code; of a Truncate message of several tables, see RELATION_CODES."""
+    return (code if code >= 0 else ~code) >> 1
 
 
 @inner
@@ -100,15 +105,20 @@ def home_slot(hashed: Int, slots: Int) -> Int:
     return (hashed ^ hashed >> 17 ^ hashed >> 34) & slots - 1
 
 
-USED, DESCRIBED, CODES, TABLES, RELATIONS, ROOM = range(6)
-OPEN_BLOCK, BLOCKS, OWN, UNSURE, GENERATION, STATE_FIELDS = *range(6, 11), 12
-"""Fields of the state of `follow`: how many bytes of messages are kept, how many messages describe a relation, how
-many codes there are, and of how many tables of the next message, a Truncate message, the entry is among them; how many
-relations there are, and whether there is no room for that of the next message.
-
-Then the xid of the block that is open, or OUTSIDE; how many messages open or close one; how many relations are
-described in blocks; whether the cache may lack one of this block: Python then finds those that it does not have. And
-what else the keys of the cache include, outside of blocks and in this one; with another number, the cache is empty."""
+USED = 0  # how many bytes of messages are kept
+DESCRIBED = 1  # how many messages describe a relation
+CODES = 2  # how many codes there are
+TABLES = 3  # of how many tables of the next message, a Truncate message, the entry is among the codes
+RELATIONS = 4  # how many relations there are
+ROOM = 5  # 1 if there is no room for the relation of the next message
+OPEN_BLOCK = 6  # the xid of the block that is open, or OUTSIDE
+BLOCKS = 7  # how many messages open or close a block
+OWN = 8  # how many relations are described in blocks
+UNSURE = 9  # 1 if the cache may lack a relation of this block: Python then finds those that it does not have
+GENERATION = 10  # part of the keys of the cache outside of blocks, and in the next field in this block: with another
+# number, the cache is empty
+STATE_FIELDS = 12
+"""Fields of the state of `find_relation_codes`."""
 
 
 @inner
@@ -191,7 +201,7 @@ def _xid_of_end(buffer: Array, at: Int, stop: Int) -> Int:
 
 
 @partial(compiled, by_byte=True)
-def follow(
+def find_relation_codes(
     buffer: Array,
     starts: Array,
     stops: Array,
@@ -253,7 +263,7 @@ def follow(
             if tables > 1 and stop - number_at != 4 * tables:
                 codes[message] = in_block
                 continue
-        elif role == TELLS:
+        elif role == TELLS:  # a Relation message, which is looked up by its bytes, or is new
             at += 4 * in_block  # as if it had no transaction id: its kind is before the number
             size = stop - at
             if size < LEAST_RELATION_BYTES:
@@ -331,7 +341,7 @@ def follow(
             _keep(cache, state, in_block, number, entry)
             codes[message] = 2 * entry + in_block
             continue
-        elif role == OPENS or (role == CLOSES and buffer[at] == STOP_TAG):
+        elif role == OPENS or (role == CLOSES and buffer[at] == STOP_TAG):  # a block begins or ends
             codes[message] = in_block
             if role == OPENS:
                 if in_block == 1 or size != START_BYTES or buffer[at + START_BYTES - 1] > 1:
@@ -344,7 +354,7 @@ def follow(
             blocks[0, state[BLOCKS]], blocks[1, state[BLOCKS]] = message, state[OPEN_BLOCK]
             state[BLOCKS] += 1
             continue
-        elif role == CLOSES:
+        elif role == CLOSES:  # a streamed transaction ends, or a part of it
             xid_at = _xid_of_end(buffer, at, stop)
             if in_block == 1 or xid_at < 0:
                 return message

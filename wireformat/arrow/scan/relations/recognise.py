@@ -16,6 +16,7 @@ import numpy as np
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
 from ...jit.copy_bytes import copy_bytes
+from ...jit.hashes import spread
 from ...jit.intrinsics import BLOCK, copy_block, read_64
 from ..notes import (
     CHARACTERS,
@@ -62,9 +63,6 @@ from .entries import (
 PROBES = 16
 """How many slots a search for a table looks at."""
 
-LOW_BITS, FACTOR = 0x7FFFFFFF, 0x9E3779B1
-"""The low bits of a name times FACTOR, which spreads them, fit in an int64."""
-
 MOST_RELATIONS = 8
 """How many relations of one table are learned. Rows with other lists of columns are read in full."""
 
@@ -76,10 +74,9 @@ def _slot_of(buffer: Array, at: Int, end: Int) -> Int:
     mixed = read_64(buffer, end - 8)
     if length < 8:
         mixed &= ~(-1 << 8 * length)
-    hashed = ((mixed ^ mixed >> 31) & LOW_BITS) * FACTOR
+    hashed = spread(mixed)
     for step in range(at, end - 8, 8):
-        mixed = hashed ^ read_64(buffer, step)
-        hashed = ((mixed ^ mixed >> 31) & LOW_BITS) * FACTOR
+        hashed = spread(hashed ^ read_64(buffer, step))
     return (hashed >> 24 ^ hashed >> 44) & (SLOTS - 1)
 
 
