@@ -53,12 +53,16 @@ def messages_of(sessions: Iterable[list[wf.Event]]) -> list[bytes]:
     return [message for events in sessions for message in wf.encode(events, "pgoutput")]
 
 
+def xids_of(capture: wf.Capture) -> list[int]:
+    """The xids of the committed rows."""
+    return [xid for xid in capture.committed().read_all()["xid"].to_pylist() if xid is not None]
+
+
 def going_on(first: list[bytes], later: list[bytes]) -> list[int]:
     """The xids of the rows of a capture that reads `later` after the position at the end of `first`."""
     capture = wf.Capture(first, "pgoutput")
     list(capture.committed())
-    more = wf.Capture(later, "pgoutput", after=capture.position.to_json())
-    return [xid for xid in more.committed().read_all()["xid"].to_pylist() if xid is not None]
+    return xids_of(wf.Capture(later, "pgoutput", after=capture.position.to_json()))
 
 
 def test_a_transaction_that_was_rolled_back_may_come_again_before_the_open_one() -> None:
@@ -79,6 +83,19 @@ def test_a_transaction_that_is_being_prepared_again_is_found_below_the_position(
     messages = messages_of([first, second])
     cut = len(messages_of([first])) + 2  # within the transaction that the second connection sends again
     assert going_on(messages[:cut], messages) == [7, 5]
+
+
+def test_a_transaction_that_was_handed_out_and_is_open_again_need_not_come_first() -> None:
+    """What `open` says is the first message that is needed lies in the earlier connection, which goes on with a later
+    transaction."""
+    first = [*plain(6, 100), *prepared(7, 200, "g"), *plain(8, 300)[:2]]
+    second = [*plain(6, 100), *prepared(7, 200, "g"), *plain(8, 300), commit_prepared(7, 400, "g")]
+    messages = messages_of([first, second])
+    for cut in range(1, len(messages)):
+        capture = wf.Capture(messages[:cut], "pgoutput")
+        found = xids_of(capture)
+        oldest = min(capture.open()["message"].to_pylist(), default=cut)
+        assert found + xids_of(wf.Capture(messages[oldest:], "pgoutput", after=capture.position)) == [6, 8, 7], cut
 
 
 def test_the_end_of_an_earlier_transaction_with_the_same_gid_may_come_again() -> None:

@@ -54,7 +54,9 @@ class Resumption:
         self._after = after
         self._delivered = None if after is None else after.delivered
         open = () if after is None else after.open
-        self._plain = next((one for one in open if one.stage == "plain"), None)
+        plain = (one for one in open if one.stage == "plain")
+        self._plain = next((one for one in plain if not delivered.covers(one.commit_lsn, one.csn)), None)
+        """The one that must come: not if it was open at the position because it was being sent again."""
         self._streamed = {one.xid: one for one in open if one.stage in ("block", "streamed")}
         self._prepared = {one.gid: one for one in open if one.stage == "prepared"}
         self._prepared_ids = {(one.gid, one.xid) for one in self._prepared.values()}
