@@ -58,6 +58,11 @@ def _rows_of(row: dict[str, Any]) -> pa.Table:
     if row["files"] is None:
         delta = deltalake.DeltaTable(Path(row["folder"]).as_uri())
         found = delta.to_pyarrow_table()
+        commits = {path.stem: path.read_text() for path in Path(row["folder"], "_delta_log").glob("*.json")}
+        if "0" * 20 in commits:  # else early ones have been removed
+            own = [path.name for path in Path(row["folder"]).rglob("wireformat-*.parquet")]
+            log = " ".join(commits.values())
+            assert not [name for name in own if name not in log], "what readers of the folder see"
     else:
         schema = pa.unify_schemas([pq.read_schema(file) for file in row["files"]], promote_options="permissive")
         found = ds.dataset(row["files"], schema).to_table()

@@ -14,9 +14,10 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake.lake import Lake
+from wireformat.lake.rejects import Rejects
 
 from .reading import read
-from .writing import MESSAGES, capture_of, inserts_of_types
+from .writing import MESSAGES, Stopped, capture_of, inserts_of_types
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
@@ -71,6 +72,25 @@ def test_a_repeated_write_keeps_the_rejects(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(wf.OptionError, match="is not a rejects file"):
         write_rejects(messages)
     assert pq.read_table(path).to_pylist() == [{"id": 1}]
+
+
+def test_a_rejects_file_that_was_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed leaves it; the next write to the lake writes to it again."""
+    path = tmp_path / "r.parquet"
+    capture = capture_of([*MESSAGES, MESSAGES[0][:-3]], mode="PERMISSIVE")
+
+    def stop(rejects: Rejects) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Rejects, "close", stop)
+        patched.setattr(Rejects, "discard", lambda rejects: None)
+        with pytest.raises(Stopped):
+            capture.write(tmp_path / "lake", rejects=path)
+    assert [found.name for found in tmp_path.iterdir() if found.name.endswith("-r.parquet")]
+    capture.write(tmp_path / "lake", rejects=path)
+    assert pq.read_table(path)["kind"].to_pylist() == ["CORRUPT"]
+    assert {found.name for found in tmp_path.iterdir()} == {"lake", "r.parquet"}
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])

@@ -110,6 +110,30 @@ for folder in iter(sys.stdin.readline, ""):
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.parametrize("has_commits", [False, True])
+def test_files_of_delta_tables_that_no_commit_names(has_commits: bool, tmp_path: Path) -> None:
+    """A process that is killed leaves them where readers of the folder see them; the next write removes them."""
+    if has_commits:
+        write(MESSAGES[:20], tmp_path, "delta", "changes")
+    (logged,) = [*tmp_path.rglob("wireformat-*.parquet")][:1] or [None]
+    left = [
+        tmp_path / "public" / folder / f"wireformat-{number:016x}-{write:06d}{end}.parquet"
+        for number, folder in enumerate([*TABLES, "other", "items/status=new"])
+        for write in (1 + has_commits, 7)
+        for end in ("", "-3", "-3-0123abcd_0001")
+    ]
+    others = [tmp_path / "public" / "orders" / name for name in ("part-0-c000.snappy.parquet", "wireformat.parquet")]
+    for path in (*left, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"PAR1")
+    (tmp_path / ".wireformat-begun").touch()
+    write(MESSAGES, tmp_path, "delta", "changes")
+    check(MESSAGES, tmp_path, "changes")
+    assert not [path for path in left if path.exists()]
+    assert all(path.exists() for path in others), "they are not of `Capture.write`"
+    assert logged is None or logged.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("format", "state"), KINDS)
 def test_a_process_that_is_killed(format: str, state: str, tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
             folder.flush()
 
     try:
+        lake.check_alone()  # before a log names files that another write may remove
         for table in tables:
             there = lake.manifest.tables.setdefault(table.name, table.table)
             there.columns, there.types = table.table.columns, table.table.types

@@ -12,18 +12,19 @@ from ..arrow.typed_tables.versions import TableVersions
 from ..errors import LakeConflict, OptionError, counted
 from ..options.table_names import ALL_TABLES
 from ..stream.capture_position import CapturePosition
+from .delta.leftovers import unlogged
 from .delta.log import undo_damaged_commits
 from .stored.manifest import Manifest, read_manifest, write_manifest
 from .stored.schema import known_versions
 from .stored.store import HIDDEN, Store, shown_name
 from .table_folder import LakeFiles, TableFolder
 
-_FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
+_FILE = re.compile(r"wireformat-(?:[0-9a-f]{16}-)?(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
 """Names of files, with the number of their write. In a Parquet lake, a repeated write replaces its own files; in an
-object store they have other names."""
+object store, and in Delta tables, they have other names."""
 
 _BEGUN = f"{HIDDEN}begun"
-"""A file that exists while a lake is written. A write to Delta tables has it only if the write is durable."""
+"""A file that exists while a lake is written."""
 
 
 class Lake:
@@ -62,16 +63,16 @@ class Lake:
         self._targets: dict[tuple[str, str], TableFolder] = {}
 
     def _cleaned(self) -> dict[str, None]:
-        """Removes what an earlier write left unfinished. Returns its finished files, which the manifest does not name.
+        """Removes what an earlier write left unfinished. Returns its finished files, which the manifest does not name;
+        of Delta tables, the log may.
 
         It looks at all files, but only if the earlier write did not end.
         """
         leftovers: dict[str, None] = {}
         if not self._has_begun:
             return leftovers
-        if self.format == "delta":  # a commit names the files that belong to a table, and readers see no others
+        if self.format == "delta":
             undo_damaged_commits(self.store)
-            return leftovers
         for path in self.store.files():
             name = path.rpartition("/")[2]
             found = _FILE.fullmatch(name)
@@ -82,11 +83,8 @@ class Lake:
         return leftovers
 
     def begin(self) -> None:
-        """Notes that a write has begun, so that the next one looks for what this one may leave.
-
-        A write to Delta tables leaves nothing to look for, unless the power is cut.
-        """
-        if (self.format == "parquet" or self.store.is_durable) and not self._has_begun:
+        """Notes that a write has begun, so that the next one looks for what this one may leave."""
+        if not self._has_begun:
             self.store.write(_BEGUN, b"")
             self._has_begun = True
 
@@ -139,9 +137,9 @@ class Lake:
         if writes != self.manifest.writes:
             if self._attempt:  # the files of the other one have other names
                 self._discard_files()
-            had = counted(self.manifest.writes, "write")
+            had, where = counted(self.manifest.writes, "write"), self.store.location("")
             raise LakeConflict(
-                f"expected the lake {self.store.path('')} to have {had}, as when this one began, got {writes}: another "
+                f"expected the lake {where} to have {had}, as when this one began, got {writes}: another "
                 "process wrote to it at the same time; let one process write at a time, and write again"
             )
 
@@ -152,9 +150,9 @@ class Lake:
         """
         self.check_alone()
         kept = {file.path for table in self.manifest.tables.values() for file in table.files}
-        for path in self._leftovers:
-            if path not in kept:
-                self.store.delete(path)
+        left = [path for path in self._leftovers if path not in kept]
+        for path in unlogged(self.store, left) if self.format == "delta" else left:
+            self.store.delete(path)
         self.manifest.tables = dict(sorted(self.manifest.tables.items()))  # threads have added them
         self.manifest.writes = self._write
         self.manifest.position = position
@@ -175,7 +173,7 @@ class Lake:
         if self.was_committed():
             return
         self._discard_files()
-        if not self._leftovers and self.format == "parquet":
+        if not self._leftovers and not any(target.may_be_logged for target in self._targets.values()):
             self._end()
 
     def _discard_files(self) -> None:
@@ -198,7 +196,7 @@ def checked_manifest(
     partitions = partition_by if partition_by is None or isinstance(partition_by, str) else {**partition_by}
     found = read_manifest(store)
     manifest = Manifest(format, state, partitions, patterns) if found is None else found
-    where = f"option folder: {store.path('')}".rstrip("/")
+    where = f"option folder: {store.location('')}".rstrip("/")
     for name, given in (("format", format), ("state", state), ("partition_by", partitions)):
         there = getattr(manifest, name)
         if there != given:
@@ -221,7 +219,7 @@ def checked_manifest(
     if manifest.patterns != patterns:  # the position covers the changes of other tables, so they would be skipped
         before, asked = (None if one == [ALL_TABLES] else one for one in (manifest.patterns, patterns))
         raise OptionError(
-            f"option tables: the lake {store.path('').rstrip('/')} has been written with tables={before!r}, got "
+            f"option tables: the lake {store.location('').rstrip('/')} has been written with tables={before!r}, got "
             f"{asked!r}. It skips the transactions that it has, also for tables that it does not have: write to "
             "another folder, or pass the same tables"
         )

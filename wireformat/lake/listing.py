@@ -62,7 +62,7 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
             "table_schema": names[0],
             "table_name": names[1],
             "folder": folder_path(store, manifest.format, table),
-            "files": [store.path(file.path) for file in files[table.folder]] if is_parquet else None,
+            "files": [store.location(file.path) for file in files[table.folder]] if is_parquet else None,
             "rows": sum(file.rows for file in files[table.folder]) if is_parquet else None,
         }
         for names, table in sorted(manifest.tables.items())

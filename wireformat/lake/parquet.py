@@ -57,6 +57,7 @@ class ParquetFile:
     partition   see WrittenFile
     is_logged   whether the log of a Delta table shows it to readers. It then has its name from the beginning, and
                 statistics; else it has another name until it is published
+    writer      see Store.hidden
 
     Between row groups, a file of this machine is closed: there may be more tables than a process may open files.
     """
@@ -69,10 +70,11 @@ class ParquetFile:
         partition: Mapping[str, str | None],
         *,
         is_logged: bool = False,
+        writer: str | None = None,
     ) -> None:
         self._store = store
         self._path = path
-        self._unfinished = path if is_logged or not store.moves else store.hidden(path)
+        self._unfinished = path if is_logged or not store.moves else store.hidden(path, writer)
         store.make_folder_of(path)
         self._sink = _Sink(store, self._unfinished)
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sink, "w"), _BUFFER_BYTES)

@@ -52,6 +52,7 @@ class Rejects:
     path                          the path of the file. Rows of an existing file stay: a write that continues a lake
                                   does not read their transactions again
     filesystem, storage_options   see `Capture.write`
+    lake                          what names the lake, of which one write at a time has the file
     durable                       whether to wait for the disk
 
     `unread` is the number of records that could not be read.
@@ -59,12 +60,14 @@ class Rejects:
     Raises OSError, and OptionError if the path is that of another file.
     """
 
-    def __init__(self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None, *, durable: bool) -> None:
+    def __init__(
+        self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None, lake: str, *, durable: bool
+    ) -> None:
         folder, _, name = str(path).replace("\\", "/").rpartition("/")
         folder = folder or ("/" if str(path).startswith("/") else ".")
         self._store = Store.of(folder, filesystem, storage_options, durable=durable)
         earlier = self._earlier(name)
-        self._file = ParquetFile(self._store, name, SCHEMA, {})
+        self._file = ParquetFile(self._store, name, SCHEMA, {}, writer=lake)
         self._earlier_digests: set[bytes] = set()
         self._lock = threading.Lock()
         self.unread = 0
@@ -80,8 +83,8 @@ class Rejects:
         found = self._store.parquet(name) if self._store.has(name) and self._store.is_parquet(name) else None
         if name == MANIFEST or found is None or found.schema_arrow.names != SCHEMA.names:
             raise OptionError(
-                f"option rejects: {self._store.path(name)} is not a rejects file, so it is not replaced: pass another "
-                "path"
+                f"option rejects: {self._store.location(name)} is not a rejects file, so it is not replaced: pass "
+                "another path"
             )
         return found
 

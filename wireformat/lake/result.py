@@ -92,7 +92,7 @@ def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: in
 
 def folder_path(store: Store, format: str, table: StoredTable) -> str | None:
     """Returns the path of the folder of a table; None if its Delta table does not exist, as no row was written."""
-    return None if format == "delta" and not table.is_made else store.path(table.folder)
+    return None if format == "delta" and not table.is_made else store.location(table.folder)
 
 
 def with_open_changes(written: pa.Table, open: Mapping[TableName, int]) -> pa.Table:

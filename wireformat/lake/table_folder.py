@@ -76,8 +76,8 @@ class TableFolder:
         self.delta = DeltaFolder(store, self.table.folder, name, self._partitions.names) if is_delta else None
         if self.delta is not None and self.delta.table is None and self.table.is_made:
             raise LakeError(
-                f"expected the Delta table of {written(name)} in {store.path(self.table.folder)}, as earlier writes "
-                "have left it, got none: put it back, or write the whole stream to a new lake"
+                f"expected the Delta table of {written(name)} in {store.location(self.table.folder)}, as earlier "
+                "writes have left it, got none: put it back, or write the whole stream to a new lake"
             )
         if self.delta is not None:
             self.delta.check_whole(self.table.reached)

@@ -36,7 +36,8 @@ def write_lake(
     """
     rejects = None
     if options.rejects is not None:
-        rejects = Rejects(options.rejects, options.filesystem, options.storage_options, durable=options.durable)
+        given = options.filesystem, options.storage_options
+        rejects = Rejects(options.rejects, *given, lake.store.location(""), durable=options.durable)
     choice = Choice(filtered, options.keys, options.schemas, options.is_batch)
     return LakeWriter(stream, lake, choice, rejects, stream.memory).write()
 

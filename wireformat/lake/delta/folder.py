@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -19,13 +17,11 @@ from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
 from ..parquet import WrittenFile
 from ..stored.store import Store
+from .access import delta_errors, delta_uri
 from .log import LAST_CHECKPOINT, added_path, checkpoint_path, commit_path, last_write, log_of, position_in
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
-
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m|↳")
-"""What deltalake's errors contain besides words: colours, and arrows."""
 
 
 class KeptTable(NamedTuple):
@@ -66,7 +62,7 @@ class DeltaFolder:
         self._store = store
         self._folder = folder
         self._options = store.storage_options
-        self._uri = Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
+        self._uri = delta_uri(store, folder)
         self.partitions = partitions
         self.table: DeltaTable | None = None
         self.done: Position | None = None
@@ -80,7 +76,7 @@ class DeltaFolder:
                     self._open()
         if self.table is not None and self.done is None:
             raise OptionError(
-                f"option folder: {store.path(folder)} is a Delta table that `Capture.write` has not made; write "
+                f"option folder: {store.location(folder)} is a Delta table that `Capture.write` has not made; write "
                 f"{written(name)} to another lake, or move that table"
             )
         self._flushed = -1 if self.table is None else self.table.version()
@@ -98,7 +94,7 @@ class DeltaFolder:
         """
         if self.table is None:
             return
-        where = self._store.path(self._folder)
+        where = self._store.location(self._folder)
         if reached is not None and reached.is_ahead(self.done):
             raise LakeError(
                 f"expected the Delta table in {where} at the position that the manifest has for it, got an older one: "
@@ -149,23 +145,8 @@ class DeltaFolder:
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Raises LakeError, which names the table, for an error of deltalake, which does not."""
-        from deltalake.exceptions import DeltaError
-
-        try:
+        with delta_errors(self._store, self._folder):
             yield
-        except Exception as error:
-            if not isinstance(error, (DeltaError, OSError)) and type(error) is not Exception:
-                raise
-            if not isinstance(error, OSError):
-                reason = str(error).partition("\n")[0]  # the next lines are the stacks of its threads
-            elif isinstance(error, LakeError) or error.errno is not None:
-                raise
-            else:  # deltalake's own OSError: several lines with colours
-                reason = ": ".join(line.strip() for line in _COLOURS.sub("", str(error)).split("\n") if line.strip())
-            raise LakeError(
-                f"expected that deltalake reads and writes the Delta table in {self._store.path(self._folder)}, got "
-                f"its error {reason!r}; earlier commits stay: remove the cause and repeat the write"
-            ) from error
 
     @property
     def schema(self) -> pa.Schema | None:

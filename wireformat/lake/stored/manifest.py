@@ -281,7 +281,7 @@ def _naming_damage(where: str) -> Iterator[None]:
 def read_manifest(store: Store) -> Manifest | None:
     """Returns the manifest of a lake; None if there is none. Raises StateError."""
     raw = store.read(PATH)
-    return None if raw is None else Manifest.from_json(raw, store.path(PATH))
+    return None if raw is None else Manifest.from_json(raw, store.location(PATH))
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
@@ -304,7 +304,7 @@ def read_files(store: Store, manifest: Manifest) -> dict[str, list[File]]:
     """
     found: dict[str, list[File]] = {table.folder: [] for table in manifest.tables.values()}
     for path in manifest.earlier:
-        where, raw = store.path(path), store.read(path)
+        where, raw = store.location(path), store.read(path)
         files = _checked_fields(raw or b"", EARLIER_KIND, where)
         with _naming_damage(where):
             for folder, listed in files["files"].items():

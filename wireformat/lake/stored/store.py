@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -17,9 +18,9 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ...errors import LakeConflict, LakeError, OptionError
-from ...extras import needs
 from ...options.checks import shown, texts
 from ...options.local_paths import in_home, path_or_uri
+from .delta_files import delta_files
 
 HIDDEN = ".wireformat-"
 """The beginning of the names of unfinished files. Readers of folders skip names that begin with a dot."""
@@ -99,11 +100,13 @@ class Store:
             if not isinstance(filesystem, pafs.FileSystem):
                 if isinstance(filesystem, type) or not hasattr(filesystem, "isfile"):
                     raise OptionError(f"option filesystem: expected one of pyarrow or fsspec, got {shown(filesystem)}")
+                text = filesystem._strip_protocol(text) if "://" in text else text
                 filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
+            if "://" in text:
+                raise OptionError(f"option folder: expected a path in the filesystem, got the URI {text}")
             return cls(filesystem, text, text, storage_options, durable)
         if storage_options is not None and not is_of_this_machine(text):
-            handler = pafs.PyFileSystem(_delta_handler(text, dict(storage_options)))
-            return cls(handler, "", text, storage_options, durable)
+            return cls(delta_files(text, storage_options), "", text, storage_options, durable)
         if "://" in text:
             try:
                 found, path = pafs.FileSystem.from_uri(text)
@@ -123,8 +126,12 @@ class Store:
     @property
     def moves(self) -> bool:
         """Whether a file can be renamed in one step. Object stores cannot do it, but show only complete files."""
-        has_handler = self.storage_options is not None and not self.is_local
-        return not has_handler and self._filesystem.type_name not in ("s3", "gcs", "abfs")
+        return not self._has_handler and self._filesystem.type_name not in ("s3", "gcs", "abfs")
+
+    @property
+    def _has_handler(self) -> bool:
+        """Whether the files are read and written by deltalake."""
+        return self.storage_options is not None and not self.is_local
 
     @contextmanager
     def locked(self, *, waits: bool = False) -> Iterator[None]:
@@ -197,6 +204,10 @@ class Store:
         """Returns the URI as deltalake takes it."""
         return f"{self._uri}/{path}"
 
+    def location(self, path: str) -> str:
+        """Returns the path as users have it: the URI where deltalake opens the folder, else that in the file system."""
+        return self.uri(path) if self._has_handler else self.path(path)
+
     @property
     def is_decoded(self) -> bool:
         """Whether deltalake would open another folder, because it decodes `%` and two hex digits in paths."""
@@ -219,10 +230,16 @@ class Store:
             expected, advice = _ADVICE[number]
             raise LakeError(f"expected {expected}, got {os.strerror(number)!r} for {where}; {advice}") from None
 
-    def hidden(self, path: str) -> str:
-        """Returns a new path for the unfinished file that will become `path`. Readers of folders skip its name."""
+    def hidden(self, path: str, writer: str | None = None) -> str:
+        """Returns a path for the unfinished file that will become `path`. Readers of folders skip its name.
+
+        writer   what names the program that writes it, one at a time, and finds what it left; None for a new path
+        """
         folder, _, name = path.rpartition("/")
-        return f"{folder}/{HIDDEN}{secrets.token_hex(_HIDDEN_BYTES)}-{name}".lstrip("/")
+        code = secrets.token_hex(_HIDDEN_BYTES)
+        if writer is not None:
+            code = blake2b(writer.encode(), digest_size=_HIDDEN_BYTES).hexdigest()
+        return f"{folder}/{HIDDEN}{code}-{name}".lstrip("/")
 
     def read(self, path: str) -> bytes | None:
         """Returns the content of a file; None if it does not exist."""
@@ -361,9 +378,9 @@ class Store:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the folder is empty or does not exist."""
+        """Whether the folder does not exist, or has only unfinished files."""
         selector = pafs.FileSelector(self.path("") or "/", allow_not_found=True)
-        return not self._filesystem.get_file_info(selector)
+        return all(found.base_name.startswith(HIDDEN) for found in self._filesystem.get_file_info(selector))
 
     def files(self, folder: str = "") -> Iterator[str]:
         """Yields the files below a folder; none if it does not exist."""
@@ -391,36 +408,3 @@ def _flush(path: str) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _delta_handler(uri: str, options: dict[str, str]) -> Any:
-    """Returns deltalake's file system for a URI; raises MissingExtra."""
-    with needs("delta", "storage_options"):
-        from deltalake.fs import DeltaStorageHandler
-
-    class Handler(DeltaStorageHandler):
-        """Its streams take only bytes, but pyarrow passes buffers to them."""
-
-        def open_output_stream(self, path: str, metadata: Any = None) -> pa.PythonFile:
-            return pa.PythonFile(_BytesStream(self._handler.open_output_stream(path, metadata)), "w")
-
-    return Handler(uri, options)
-
-
-class _BytesStream(io.RawIOBase):
-    """A stream that passes what is written to another one, as bytes."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._stream.write(bytes(data))
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
