@@ -308,7 +308,7 @@ def test_an_empty_input_is_said_to_be_empty(command: str, tmp_path: Path) -> Non
 
 
 LINES = b"BEGIN 5\ntable public.t: INSERT: id[integer]:1\nCOMMIT 5\n"
-TO_READ_LINES = "the file looks like one of pg_recvlogical with lines of test-decoding; pass --format test-decoding\n"
+TO_READ_LINES = "the file looks like one of pg_recvlogical with lines of test-decoding; pass -f test-decoding\n"
 
 
 @pytest.mark.parametrize("format", [format for format in wf.FORMATS if format != "test-decoding"])
@@ -353,7 +353,9 @@ def test_advice_is_given_as_options(tmp_path: Path) -> None:
     assert stderr.endswith("; if the server uses another encoding, pass it, for example --encoding gbk\n")
     binary = write_parquet(tmp_path / "binary.parquet", BATCHES.messages[:1] * 2)
     stderr = run("decode", "-f", "pgoutput", binary, "-o", tmp_path / "out.csv").stderr
-    assert stderr.endswith("; pass it with --format\n")
+    assert stderr.endswith("; pass it with -f\n")
+    stderr = run("write", "--from", "pgoutput", binary, "--to", tmp_path / "lake").stderr
+    assert stderr.endswith("; pass it with -f\n")
 
 
 @pytest.mark.parametrize(

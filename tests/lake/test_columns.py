@@ -57,6 +57,22 @@ def test_a_type_that_widens(tmp_path: Path) -> None:
     assert read(tmp_path / "narrow", ("a", "t"))["v"].to_pylist() == [1, 2]
 
 
+def test_the_error_of_a_type_that_widens_says_nothing_of_where_the_input_begins(tmp_path: Path) -> None:
+    """Though the input begins with transactions that the lake has."""
+    events: list[wf.Event] = []
+    for lsn, sql_type in ((10, "integer"), (20, "bigint")):
+        row = wf.TupleData(("v",), ("1",), (sql_type,))
+        insert = wf.Insert(table_schema="a", table_name="t", new=row, relation_id=1)
+        time = "2026-11-22 10:00:00+00"
+        events += [wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=time), insert]
+        events += [wf.Commit(commit_lsn=lsn, end_lsn=lsn + 1, commit_time=time)]
+    messages = list(wf.encode(events, "pgoutput"))
+    half = next(count for count, one in enumerate(messages, 1) if one[:1] == b"C")
+    wf.Capture(messages[:half], "pgoutput").write(tmp_path, format="delta")
+    with pytest.raises(wf.BadRows, match=r"with the wider type$"):
+        wf.Capture(messages, "pgoutput").write(tmp_path, format="delta")
+
+
 @pytest.mark.parametrize("state", ["changes", "latest"])
 def test_a_type_that_changes_with_an_added_column(state: str, tmp_path: Path) -> None:
     """Both are text in the lake; the metadata of the column name its SQL type."""

@@ -99,21 +99,23 @@ _WORDS = {
     ", see reconnect_seconds": ", see --reconnect-seconds",
     "such as publication='p'": "--publication p",
     ", or a schema, got": ", or --schema, got",
-    "pass the format of the messages": "pass it with --format",
+    "pass the format of the messages": "pass it with -f",
     "pass after=wireformat.lake.position(folder), and messages that begin there": "pass --go-on, and messages that "
     "begin where the lake ends",
     "pass the one with the messages as column": "pass the one with the messages as --column",
-    "pass the format ": "pass --format ",
+    "pass the format ": "pass -f ",
     "name the key columns, or [] for the whole row": "name the key columns with --keys COLUMN, or for "
     "`write` with --keys TABLE=COLUMN",
     ", or [] for the whole row": "",
     "pass as `after` the position where the input begins, or messages": "pass messages",
     "cannot be merged: use format='delta'": "cannot be merged: use --format delta",
     "pass another column as partition_by": "pass another column with --partition-by",
+    "give a mapping of table to column, or": "pass a column that all tables have, or",
     "write format='delta'": "write with --format delta",
     "write format='parquet'": "write with --format parquet",
 }
-"""Advice for Python and Spark, and the same advice for the command."""
+"""Advice for Python and Spark, and the same advice for the command. The format of messages is -f in all commands, but
+--format is that of the lake in those that write one."""
 
 
 def in_words_of_the_command(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DecodeError, OptionError, OrderError, add_hint
+from ..errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
@@ -245,6 +245,8 @@ def naming_overlaps(
     """
     try:
         yield
+    except BadRows:  # of rows that were read, and that the lake cannot take
+        raise
     except DecodeError as error:
         if after is None and lake is not None and lake.relations and begins_before(lake, controls()):
             add_hint(
