@@ -137,3 +137,20 @@ def test_nulls_are_counted_right() -> None:
         column = scan[name].combine_chunks()
         assert column.null_count == declaration[name].combine_chunks().null_count
         assert column.null_count == sum(not valid for valid in column.is_valid().to_pylist())
+
+
+@pytest.mark.parametrize("format", [FORMAT, "gaussdb-json", "pgoutput"])
+def test_nulls_have_no_numbers_of_other_messages(format: str) -> None:
+    """The memory of notes is used again, and the bytes under nulls reach files."""
+    some, other = (
+        [*wf.encode(wf.testing.stream(transactions=25, seed=seed, format=format), format)] for seed in (14, 3)
+    )
+
+    def numbers() -> list[bytes]:
+        found = wf.arrow.changes(some, format, threads=1).combine_chunks().to_batches()[0]
+        columns = [found[name] for name in ("lsn", "xid", "csn", "commit_lsn")]
+        return [column.buffers()[1].to_pybytes()[: 8 * len(column)] for column in columns]
+
+    before = numbers()
+    wf.arrow.changes(other, format, threads=1)
+    assert numbers() == before

@@ -176,6 +176,10 @@ class _Presence:
             return None
         return _bitmap(self._present & 1 << bit)
 
+    def lacking(self, bit: int) -> Array:
+        """Returns bool[n]: the rows in which the bit is not set."""
+        return (self._present & 1 << bit) == 0
+
 
 def _column(field: pa.Field, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     name, arrow_type, count = field.name, field.type, scanned.row_count
@@ -218,9 +222,11 @@ _OF_CORRUPT = ("kind", "error", "raw")
 def _numbers(field: int, arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     if presence.never(field):
         return _nulls(arrow_type, scanned.row_count)
-    values = scanned.rows[field, : scanned.row_count]
-    data = pa.py_buffer(values.astype(np.int32 if arrow_type == pa.int32() else np.int64))
-    return pa.Array.from_buffers(arrow_type, scanned.row_count, [presence.validity(field), data])
+    values = scanned.rows[field, : scanned.row_count].astype(np.int32 if arrow_type == pa.int32() else np.int64)
+    validity = presence.validity(field)
+    if validity is not None:
+        values[presence.lacking(field)] = 0  # else what the memory of the notes had before would be written to files
+    return pa.Array.from_buffers(arrow_type, scanned.row_count, [validity, pa.py_buffer(values)])
 
 
 def _commit_times(arrow_type: pa.DataType, scanned: ScannedRows) -> pa.Array:
