@@ -106,13 +106,13 @@ class CaptureReading:
         self._after = _checked_position(after, self._name)
         self._slot = _checked_slot(slot, self._after)
         self._layouts = layouts = self._layouts or KnownLayouts()
-        self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, counted: (
+        self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, needed: (
             SourceDecoder(
                 self._format,
                 options,
                 engine=engine,
                 threads=threads,
-                counted=counted,
+                needed=needed,
                 before=self._records_before,
                 layouts=layouts,
             )

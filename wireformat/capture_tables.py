@@ -180,15 +180,15 @@ class CaptureTables(CaptureReading):
     def _forget_lists(self) -> None:
         self._listed, self._listed_some, self._listed_alone = None, None, {}
 
-    def _list(self, counted: ReadOptions | None) -> pa.Table:
+    def _list(self, needed: ReadOptions | None) -> pa.Table:
         """Reads the capture and returns the list of tables.
 
-        counted   options of whose `tables` the list is needed; what it says of others may be incomplete
+        needed    options of whose `tables` the list is needed; what it says of others may be incomplete
         """
         self._begin_reading()
         self._found = found = TablesFound(self._known_versions, format=self._name)
         tables = NotedTables(found)
-        noted = self._naming_open(self._noted(self._make_decoder(self._options, counted)))
+        noted = self._naming_open(self._noted(self._make_decoder(self._options, needed)))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
             for rows in all_rows:
                 tables.take(rows)

@@ -80,8 +80,8 @@ class ChunkCapture(Capture):
         tables   patterns: steps over row changes of other tables, whose cells may be bad
         """
         self._begin_reading()
-        counted = None if tables is None else self._options.filtered(tables=tables)
-        return super()._noted(self._make_decoder(self._options, counted))
+        needed = None if tables is None else self._options.filtered(tables=tables)
+        return super()._noted(self._make_decoder(self._options, needed))
 
     def all_records(self, columns: Sequence[str], tables: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yields all records, whatever their order and transactions.

@@ -31,7 +31,7 @@ class SourceDecoder:
     is_read     whether a record could be read
     steps_over  whether `rows` steps over row changes of other tables
 
-    counted     options whose `tables` say of which tables rows are only counted: `rows` may step over them
+    needed      options whose `tables` are those whose rows are needed: `rows` may step over others
     before      the records before the first message
     layouts     those that were read before, maybe by others; None for none
     """
@@ -43,13 +43,13 @@ class SourceDecoder:
         *,
         engine: str = "scan",
         threads: int | None = None,
-        counted: ReadOptions | None = None,
+        needed: ReadOptions | None = None,
         before: RecordsBefore = NOTHING_BEFORE,
         layouts: KnownLayouts | None = None,
     ) -> None:
         self._options = options
-        self._engine = make_engine(format, options, engine, threads, counted, before)
-        self.steps_over = counted is not None and isinstance(self._engine, ScanEngine)
+        self._engine = make_engine(format, options, engine, threads, needed, before)
+        self.steps_over = needed is not None and isinstance(self._engine, ScanEngine)
         self._separator_bytes = len(format.separator)
         self._format = format.name
         self.is_read = False

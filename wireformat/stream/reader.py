@@ -30,15 +30,15 @@ class MessageReader:
     """Reads one message at a time. The mode determines what happens with bad input.
 
     format    reads the records; it keeps the relations of earlier messages if later ones depend on them
-    counted   options whose `tables` say of which tables rows are only counted: a row of another table that cannot be
+    needed    options whose `tables` are those whose rows are needed: a row of another table that cannot be
               read is yielded as an INSERT without columns
     dropped   how many CORRUPT records DROPMALFORMED has dropped
     """
 
-    def __init__(self, format: Format, options: ReadOptions, counted: ReadOptions | None = None) -> None:
+    def __init__(self, format: Format, options: ReadOptions, needed: ReadOptions | None = None) -> None:
         self.format = format.fresh()
         self._options = options
-        self._counted = counted
+        self._needed = needed
         self.dropped = 0
 
     def set_relations(self, relations: Relations) -> None:
@@ -81,7 +81,7 @@ class MessageReader:
         except DecodeError as error:
             if error.names is not None and not self._options.keeps_table(error.names):
                 return None  # filtered out: scans step over the row, too, and do not read its cells
-            if error.names is not None and self._counted is not None and not self._counted.keeps_table(error.names):
+            if error.names is not None and self._needed is not None and not self._needed.keeps_table(error.names):
                 schema, table = error.names
                 return Insert(lsn=frame.lsn, table_schema=schema, table_name=table, new=TupleData())
             raw = message[frame.start : frame.stop]

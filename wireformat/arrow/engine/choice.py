@@ -24,13 +24,14 @@ def make_engine(
     options: ReadOptions,
     name: str = "scan",
     threads: int | None = 1,
-    counted: ReadOptions | None = None,
+    needed: ReadOptions | None = None,
     before: RecordsBefore = NOTHING_BEFORE,
 ) -> Engine:
     """Returns the engine with this name; raises OptionError.
 
     threads   how many threads the scan uses to make record batches; None for as many as Arrow uses
-    counted   options whose `tables` say of which tables rows are only counted, so that their cells may be bad
+    needed    options whose `tables` are those whose rows are needed. Rows of other tables are only counted, so that
+              their cells may be bad
     before    the records before the first one; `strict` and the filters of whole transactions need them
 
     A format without a scan is read by its declaration, whatever the name. So is gaussdb-text if the name of a known
@@ -43,10 +44,10 @@ def make_engine(
     make = ENGINES["declaration" if has_token or find_row(format.name).scan is None else name]
     count = checked_threads(threads)
     if not (options.strict or options.exclude_users or options.skip_empty_xacts):
-        return make(format, options, count, counted)
+        return make(format, options, count, needed)
     from .transaction_filter import FilteredTransactions  # loads pyarrow.compute
 
-    engine: Engine = make(format, options.all_kinds(), count, counted)
+    engine: Engine = make(format, options.all_kinds(), count, needed)
     if options.strict:
         from .order_check import OrderChecked
 

@@ -58,8 +58,8 @@ class Engine(Protocol):
 class DeclarationEngine:
     """Reads every record by its declaration. The scan engine is tested against it."""
 
-    def __init__(self, format: Format, options: ReadOptions, threads: int, counted: ReadOptions | None = None) -> None:
-        self._reader = MessageReader(format, options, counted)
+    def __init__(self, format: Format, options: ReadOptions, threads: int, needed: ReadOptions | None = None) -> None:
+        self._reader = MessageReader(format, options, needed)
         self._factor = options.heartbeat_factor
 
     def set_relations(self, relations: Relations) -> None:

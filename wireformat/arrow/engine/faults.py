@@ -117,11 +117,11 @@ class FaultFinder:
 
     It takes those of which bad streams have many; the declaration reads the others.
 
-    counted   as for Scanner
+    needed    as for Scanner
     """
 
-    def __init__(self, format: Format, options: ReadOptions, counted: ReadOptions | None) -> None:
-        self._format, self._options, self._counted = format.name, options, counted
+    def __init__(self, format: Format, options: ReadOptions, needed: ReadOptions | None) -> None:
+        self._format, self._options, self._needed = format.name, options, needed
         self._declined = 0
         self._tables: dict[tuple[bytes, bytes, tuple[bool, bool]], FaultTable] = {}
         self._writer = ErrorWriter(format, options.encoding)
@@ -150,9 +150,9 @@ class FaultFinder:
         if (facts[RELATION_ID, is_found] >= 0).any():  # the scan may not have had room for a relation that is known
             is_found &= ~np.isin(facts[RELATION_ID], np.array(step.described.known_numbers(), np.int64))
         found = Faults(declined, facts).chosen(is_found)
-        if self._counted is None or self._counted.tables is None:
+        if self._needed is None or self._needed.tables is None:
             return found
-        return found.chosen(self.tables(found, step).kept(self._counted))  # the others become events
+        return found.chosen(self.tables(found, step).kept(self._needed))  # the others become events
 
     def _facts(self, walk: Callable[..., None], step: ScanStep, declined: Array, messages: Array) -> Array:
         """Returns what a walk finds wrong with these rows; see scan/faults/fields.py."""

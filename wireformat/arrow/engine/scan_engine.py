@@ -42,16 +42,16 @@ class ScanEngine:
     """The compiled scan and the gather. The declaration reads the records that the scan cannot read.
 
     threads   how many threads make record batches
-    counted   options whose `tables` say which row changes `scanned` steps over, and counts
+    needed    options whose `tables` are those whose rows are needed: `scanned` steps over others, and counts them
     """
 
-    def __init__(self, format: Format, options: ReadOptions, threads: int, counted: ReadOptions | None = None) -> None:
-        self._scanner = Scanner(format, options, counted)
+    def __init__(self, format: Format, options: ReadOptions, threads: int, needed: ReadOptions | None = None) -> None:
+        self._scanner = Scanner(format, options, needed)
         self._factor = options.heartbeat_factor
         self._threads = threads
         self._is_filtered = options.tables is not None
         self._sizes = BatchSizes(TABLE_PARTS, threads, are_large=self._is_filtered)
-        self._sizes_of_notes = BatchSizes(1, threads, are_large=counted is not None)
+        self._sizes_of_notes = BatchSizes(1, threads, are_large=needed is not None)
 
     def set_relations(self, relations: Relations) -> None:
         """See Engine.set_relations."""

@@ -249,21 +249,21 @@ class BatchScan:
 class Scanner:
     """Scans messages, one message batch at a time.
 
-    counted  options whose `tables` say which row changes may be stepped over, but are counted
+    needed   options whose `tables` are those whose rows are needed: others may be stepped over, but are counted
     reader   reads the records that the scan could not read, and counts the records that are dropped
     """
 
-    def __init__(self, format: Format, options: ReadOptions, counted: ReadOptions | None = None) -> None:
+    def __init__(self, format: Format, options: ReadOptions, needed: ReadOptions | None = None) -> None:
         self._options = options
-        filters = make_filters(options) if counted is None else make_change_filters(counted)
+        filters = make_filters(options) if needed is None else make_change_filters(needed)
         self._scan, self._preparation = load_scan(
             format.name, [options.encoding == "utf-8", filters.kinds, options.heartbeat_factor, 0], options
         )
-        self._filters = (make_filters(options) if counted else filters)[1:]
-        self._counted_filters = filters[1:]
+        self._filters = (make_filters(options) if needed else filters)[1:]
+        self._filters_of_needed = filters[1:]
         self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
-        self.reader = MessageReader(format, options, counted)
-        self._fault_finder = FaultFinder(format, options, counted)
+        self.reader = MessageReader(format, options, needed)
+        self._fault_finder = FaultFinder(format, options, needed)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """Yields the rows of all messages, in order. Yielded rows are valid until the next ones are requested.
@@ -281,7 +281,7 @@ class Scanner:
     ) -> Iterator[BatchScan]:
         """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order.
 
-        counts         whether row changes of which only the number is asked for, see `counted`, are stepped over
+        counts         whether row changes of which only the number is asked for, see `needed`, are stepped over
         sizes          see `message_batches`
         """
         input_of = self._preparation.begin(self.reader.format)
@@ -292,7 +292,7 @@ class Scanner:
                 self._scan,
                 message_batch,
                 scan_input,
-                self._counted_filters if counts else self._filters,
+                self._filters_of_needed if counts else self._filters,
                 self._options,
                 counts,
                 self._spare,
