@@ -149,7 +149,7 @@ class Capture(CaptureTables):
         were rolled back, which a server sends if it streams transactions. The first call reads the capture once, and
         the result is kept.
         """
-        return self._all_tables()
+        return self._whole_list()
 
     @checks_keywords
     def typed(
@@ -412,7 +412,7 @@ class Capture(CaptureTables):
             options = replace(filtered, mode=self._options.mode)
 
             def through_all(found: Iterable[Any]) -> Iterator[Any]:
-                seen = identities.through(self._listing(filtered, found))
+                seen = identities.through(self._while_listing(filtered, found))
                 return seen if through is None else through(seen)
 
             return self._committed(options, through=through_all, at_end=self._note_open)
@@ -426,8 +426,8 @@ class Capture(CaptureTables):
             format=self._name,
             mode=mode,
             schema=self._schema,
-            listed=partial(self._list_early, filtered),
-            is_listed=lambda: self._list_of(filtered) is not None,
+            listed=partial(self._early_list, filtered),
+            is_listed=lambda: self._known_list(filtered) is not None,
             found=self._versions_found,
             so_far=self._found_so_far,
             rows=rows,

@@ -37,6 +37,9 @@ _HELD_SHARE = 8
 class CaptureTables(CaptureReading):
     """A capture whose tables are known after the first question that needs them.
 
+    Of the methods that return a list of tables, `_known_list` never reads the capture, `_read_…` always do, and the
+    others do if the list is not there.
+
     _listed            the list of all tables
     _was_listed_early  whether it has no counts of changes
     _listed_some       options, and a list that is complete for the tables that they keep: others were stepped over
@@ -99,7 +102,7 @@ class CaptureTables(CaptureReading):
 
         def committed() -> Iterator[CommittedRows | None]:
             nonlocal reached
-            for rows, position in self._committed(filtered, through=partial(self._listing, filtered)):
+            for rows, position in self._committed(filtered, through=partial(self._while_listing, filtered)):
                 reached = position or reached
                 yield rows
 
@@ -108,8 +111,8 @@ class CaptureTables(CaptureReading):
             (),
             filtered.keeps_table,
             self._memory_limit,
-            may_go=lambda: self._list_of(filtered) is not None,
-            make_list=lambda: self._tables_of(filtered),
+            may_go=lambda: self._known_list(filtered) is not None,
+            make_list=lambda: self._needed_list(filtered),
         )
         for table, rows in groups:
             if table not in parts:
@@ -149,24 +152,24 @@ class CaptureTables(CaptureReading):
         """Returns the index in the list of tables of the version that a table has before its first row."""
         return self._known_versions[table].current if table in self._known_versions else 0
 
-    def _all_tables(self) -> pa.Table:
+    def _whole_list(self) -> pa.Table:
         """Returns the list of tables. It is kept."""
         if self._listed is None:
-            self._listed = self._list(None)
+            self._listed = self._read_list(None)
         return self._listed
 
-    def _tables_of(self, options: ReadOptions) -> pa.Table:
+    def _needed_list(self, options: ReadOptions) -> pa.Table:
         """Returns a list that is complete for the tables that options keep. It is kept."""
         if options.tables is None:
-            return self._all_tables()
-        listed = self._list_of(options)
+            return self._whole_list()
+        listed = self._known_list(options)
         if listed is None:
-            listed = self._list(options)
+            listed = self._read_list(options)
             self._keep_list(options, listed)
         return listed
 
-    def _list_of(self, options: ReadOptions) -> pa.Table | None:
-        """Returns what `_tables_of` returns, if the capture has it."""
+    def _known_list(self, options: ReadOptions) -> pa.Table | None:
+        """Returns what `_needed_list` returns, if the capture has it."""
         if self._listed is None and self._listed_some is not None and self._listed_some[0].tables == options.tables:
             return self._listed_some[1]
         return self._listed
@@ -180,7 +183,7 @@ class CaptureTables(CaptureReading):
     def _forget_lists(self) -> None:
         self._listed, self._listed_some, self._listed_alone = None, None, {}
 
-    def _list(self, needed: ReadOptions | None) -> pa.Table:
+    def _read_list(self, needed: ReadOptions | None) -> pa.Table:
         """Reads the capture and returns the list of tables.
 
         needed    options of whose `tables` the list is needed; what it says of others may be incomplete
@@ -195,12 +198,12 @@ class CaptureTables(CaptureReading):
         tables.finish()
         return found.listed(self._name, POSITION)
 
-    def _list_early(self, options: ReadOptions) -> pa.Table:
-        """Returns what `_tables_of` returns, before all changes were read.
+    def _early_list(self, options: ReadOptions) -> pa.Table:
+        """Returns what `_needed_list` returns, before all changes were read.
 
         Where the stream describes its tables, only that is read again: the list counts no changes.
         """
-        if self._list_of(options) is None and find_row(self._name).has_relation_ids:
+        if self._known_list(options) is None and find_row(self._name).has_relation_ids:
             self._begin_reading()
             found = TablesFound(self._known_versions, format=self._name)
             relations = replace(self._options.filtered(kinds=["RELATION"]), tables=options.tables)
@@ -211,29 +214,31 @@ class CaptureTables(CaptureReading):
                 found.take_batch(batch)
             self._keep_list(options, found.listed(self._name, POSITION))
             self._was_listed_early = options.tables is None
-        return self._tables_of(options)
+        return self._needed_list(options)
 
-    def _listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
+    def _while_listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
         found = TablesFound(self._known_versions, format=self._name)
         tables = NotedTables(found)
-        if self._list_of(options) is None:
+        if self._known_list(options) is None:
             self._found, self._finding = found, tables
         for known in self._known_relations():
             tables.take(known)
         is_needed = True
         for item in rows:
-            is_needed = is_needed and self._list_of(options) is None  # another reading may make it, and drop it again
+            is_needed = (
+                is_needed and self._known_list(options) is None
+            )  # another reading may make it, and drop it again
             if is_needed:
                 tables.take(item)
             yield item
         self._finding = None
-        if is_needed and self._list_of(options) is None:
+        if is_needed and self._known_list(options) is None:
             tables.finish()
             self._keep_list(options, found.listed(self._name, POSITION))
 
-    def _list_alone(self, wanted: TableName, keep: Sequence[str] = ()) -> pa.Table:
-        """Returns the list of tables, or one that is complete for one table if the capture has that; see `_list`.
+    def _list_for(self, wanted: TableName, keep: Sequence[str] = ()) -> pa.Table:
+        """Returns the list of tables, or one that is complete for one table if the capture has that; see `_read_list`.
 
         Where it reads the capture, it holds the rows of the table, unless there are many.
 
@@ -243,20 +248,20 @@ class CaptureTables(CaptureReading):
             return self._listed_some[1]
         if self._listed is None and wanted not in self._listed_alone:
             try:
-                listed = self._list_and_hold(wanted, tuple(keep))
+                listed = self._read_list_and_rows(wanted, tuple(keep))
             except WireformatError:  # the list may be there all the same; then who reads the rows gets the error
                 self._held = None
-                listed = self._list(replace(self._options, tables=(wanted,)))
+                listed = self._read_list(replace(self._options, tables=(wanted,)))
             self._listed_alone = {**self._listed_alone, wanted: of_table(listed, wanted)}
         alone = self._listed_alone.get(wanted)
         if self._listed is not None or alone is None:
-            return self._all_tables()
+            return self._whole_list()
         if not alone.num_rows:
             with suppress(WireformatError):  # of other tables, whose names an error would show
-                return self._all_tables()
+                return self._whole_list()
         return alone
 
-    def _list_and_hold(self, wanted: TableName, keep: tuple[str, ...]) -> pa.Table:
+    def _read_list_and_rows(self, wanted: TableName, keep: tuple[str, ...]) -> pa.Table:
         """Reads the capture; returns a list that is complete for a table, and holds its rows."""
         self._begin_reading()
         self._held = None
@@ -298,9 +303,9 @@ class CaptureTables(CaptureReading):
     def _listed_table(self, table: str, keep: Sequence[str] = ()) -> pa.Table:
         """Returns what the list of tables says of a table; raises BadRows if it does not have it, or not its types.
 
-        keep   see `_list_alone`
+        keep   see `_list_for`
         """
-        listed = self._list_alone(one_table(table), keep)
+        listed = self._list_for(one_table(table), keep)
         if self._ranges is None or self._ranges[0] is not listed:
             self._ranges = listed, ranges_by_table(listed)
         found = listed.slice(*self._ranges[1].get(one_table(table), (0, 0)))

@@ -334,8 +334,6 @@ class Scanner:
         if batch_scan.needs_other_texts(count):
             expand_complete_images(rows, count, cells, dictionary)
         second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
-        error: DecodeError | None = None
-        all_rows = count
         is_declined = second_look.is_declined(rows, unfinished)
         is_suspect = (is_declined | second_look.has_wrong_text(rows, unfinished)) & (
             (rows[STATUS, unfinished] != DECLINED_REST) | (rows[BODY + 1, unfinished] == 0)
@@ -343,29 +341,46 @@ class Scanner:
         faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
         has_no_texts = is_declined | np.isin(unfinished, faults.rows)
         without_texts = unfinished[has_no_texts & (rows[STATUS, unfinished] == GOOD)]
+        end = count
         if len(faults.rows):
-            count = faults.stop(count)
-            is_left = ~np.isin(unfinished, faults.rows) & (unfinished < count)
+            end = faults.stop(count)
+            is_left = ~np.isin(unfinished, faults.rows) & (unfinished < end)
             unfinished, is_declined = unfinished[is_left], is_declined[is_left]
-        records = _records(message_batch, rows[:, unfinished])
+        stopped, error = self._finish_rows(batch_scan, unfinished, is_declined, second_look, events)
+        end = end if stopped is None else stopped
+        drop_texts(rows, cells, without_texts[without_texts < end], count)  # those after them are looked at again
+        if len(faults.rows):
+            self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < end), second_look, events)
+        second_look.note_corrupt(rows)
+        stepped = stepped.between(rows, count, 0, end)
+        return ScannedRows(rows, end, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
+
+    def _finish_rows(
+        self,
+        batch_scan: BatchScan,
+        unfinished: Array,
+        is_declined: Array,
+        second_look: SecondLook,
+        events: dict[int, Sequence[Located]],
+    ) -> tuple[int | None, DecodeError | None]:
+        """Finishes rows one by one. Returns the row before which it stopped, None for no row, and the error there.
+
+        unfinished, is_declined   the rows, and whether each must be read by the declaration
+        events                    gets those of the rows that become events
+        """
+        rows, cells, _ = batch_scan.notes
+        records = _records(batch_scan.message_batch, rows[:, unfinished])
         for row, must_read, record in zip(unfinished.tolist(), is_declined.tolist(), records, strict=True):
             if second_look.is_full:
-                count = row
-                break
+                return row, None
             try:
                 if must_read or not second_look.finish(rows, cells, row):
                     self._read(batch_scan, rows, row, record, second_look, events)
                 elif not second_look.keeps(rows[:, row]):
                     events[row] = ()
-            except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
-                count, error = row + 1, raised
-                break
-        drop_texts(rows, cells, without_texts[without_texts < count], all_rows)  # those after them are looked at again
-        if len(faults.rows):
-            self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < count), second_look, events)
-        second_look.note_corrupt(rows)
-        stepped = stepped.between(rows, all_rows, 0, count)
-        return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
+            except DecodeError as error:  # events[row] has the events before it: `extend` appends them one by one
+                return row + 1, error
+        return None, None
 
     def _add_corrupt(
         self, step: ScanStep, faults: Faults, second_look: SecondLook, events: dict[int, Sequence[Located]]

@@ -163,7 +163,7 @@ class ChangeRows:
         return pa.concat_arrays([selection.relation_ids for selection in self.selections])
 
     @cached_property
-    def told(self) -> dict[int, Any]:
+    def facts_of_layouts(self) -> dict[int, Any]:
         """What the rows of a layout tell about the columns of their table, by its code; see `image_facts`."""
         return {}
 

@@ -138,12 +138,12 @@ class TableVersions:
     versions: list[Version] = field(default_factory=list)
     current: int = -1
     format: str | None = None
-    _lessons: int = 0
+    _revision: int = 0
     """How many times a version has learned something that decides which rows fit it."""
     _settled: set[Hashable] = field(default_factory=set)
-    """Layouts of rows that are of the only version and teach it nothing, since the last lesson."""
+    """Layouts of rows that are of the only version and teach it nothing, at this revision."""
     _found: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    """The versions of rows, by the version before them and what they tell, since the last lesson."""
+    """The versions of rows, by the version before them and what they tell, at this revision."""
 
     def take(self, rows: ChangeRows, indices: Array) -> Array:
         """Returns int64[n]: the index of each row's version. The versions learn from the rows.
@@ -157,30 +157,30 @@ class TableVersions:
         layouts = rows.layouts[indices]
         relation_codes = rows.relation_codes[indices].tolist() if is_relation.any() else []
         facts_of: dict[int, ColumnFacts] = {}
-        told: tuple[int, int, int] | None = None  # by the last RELATION: one that says the same again tells nothing
+        last_relation: tuple[int, int, int] | None = None  # one that says the same again tells nothing
         stops = sorted({*grouped(layouts)[0].tolist(), *np.flatnonzero(is_relation).tolist()})
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)
         changes: list[int] = []  # where the layout changes, as far as that is known
         known_until = 0
-        at, lessons = 0, self._lessons
+        at, revision = 0, self._revision
         while at < len(indices):
             index, layout = int(indices[at]), int(layouts[at])
             key = self.current, layout
             if is_relation[at]:
                 code = relation_codes[at]
-                if (code, self.current, self._lessons) != told:
+                if (code, self.current, self._revision) != last_relation:
                     if code not in facts_of:
                         facts_of[code] = relation_facts(rows, index)
                     self.current = self.find(facts_of[code])
-                    told = code, self.current, self._lessons
+                    last_relation = code, self.current, self._revision
             else:
                 seen.add(layout)
                 self.current = version_of[key] if key in version_of else self._find_image(rows, index)
-            if self._lessons != lessons:  # then a row may fit another version than before
+            if self._revision != revision:  # then a row may fit another version than before
                 version_of.clear()
-                lessons = self._lessons
+                revision = self._revision
             if not is_relation[at]:
                 version_of[key] = version_of[self.current, layout] = self.current
             # At a RELATION, or a layout that was not seen before, another version may begin; where rows of some layouts
@@ -286,7 +286,7 @@ class TableVersions:
         before = version.types, version.is_complete, version.typmods
         version.learn(facts)
         if (version.types, version.is_complete, version.typmods) != before:
-            self._lessons += 1
+            self._revision += 1
             self._found.clear()
             self._settled.clear()
         return index
@@ -308,9 +308,9 @@ def copies_of(known: Mapping[TableName, TableVersions], format: str | None) -> d
 def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     """Returns the facts of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT is sure to name all columns."""
     layout = int(rows.layouts[index])
-    if layout not in rows.told:
-        rows.told[layout] = _image_facts(rows, index)
-    found: ColumnFacts = rows.told[layout]
+    if layout not in rows.facts_of_layouts:
+        rows.facts_of_layouts[layout] = _image_facts(rows, index)
+    found: ColumnFacts = rows.facts_of_layouts[layout]
     return found
 
 
