@@ -67,13 +67,14 @@ def capture(
     """Returns a `Capture` of the messages in a batch or streaming DataFrame, or in files.
 
     df          a DataFrame; or give paths. Where it does nothing but read local Parquet files, the workers read those
-    payload     the binary column with the messages, `value` if it is None; null is no message. In files, None finds it
+    payload     the binary column with the messages; nulls are skipped. None takes `value`, and with paths finds it
+    format      the name of the format
     paths       files of one stream that the workers read themselves: a path, a pattern, a folder or a list of paths, as
                 in `wireformat.Capture`, or with `file:` before it. The driver and all workers must be able to read
                 them. A message's position is its index in all files, `message`
     order_by    columns of df (integers or strings) that order the messages; their values must be unique within a stream
     stream_by   columns (integers or strings) that identify a stream, if df has more than one
-    after       the `position` of an earlier capture, to go on after it
+    after       the `position` of an earlier capture, to go on after it; with stream_by, a dict of positions
     chunks      the number of parts that the messages are sorted into, each of which a task reads alone. None takes the
                 partitions of df as they are, without a shuffle, if each has ranges of its own of the streams, as
                 files and Kafka have; otherwise it is spark.sql.shuffle.partitions. It does not affect the results
@@ -117,7 +118,8 @@ class Capture(CaptureAnswers):
     A light pass over the messages finds the control records and the tables, once for all questions; its result on the
     driver grows with chunks, tables and open transactions, not with rows. What returns rows returns a DataFrame that
     reads the messages once more when it is computed: from bytes to the result in the worker. The columns stream_by come
-    first in each result. Errors of the messages are raised by the light pass, or when a result is computed.
+    first in each result. A call raises OptionError, and errors of the messages that the light pass finds; others are
+    raised when a result is computed.
     """
 
     def __repr__(self) -> str:

@@ -49,19 +49,19 @@ class Capture(CaptureTables):
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
     drop_resent     whether to drop transactions that the server sent again after a restart
     memory_limit    the number of bytes of rows of open transactions that stay in memory; the rest go to temporary
-                    files. `write` keeps as many bytes of rows waiting before it writes them. A small limit also
-                    makes what is decoded together smaller
+                    files. `write` keeps at most as many bytes of rows waiting, half of them by table. A small limit
+                    also makes what is decoded together smaller
     after           the `position` of an earlier capture of the stream, to continue after it
-    slot            for messages of a slot that end with a whole transaction: the slot, and the LSN up to which the
-                    messages go. It becomes part of the `position` at their end
+    slot            for messages of a slot that end with a whole transaction: a SlotPosition with the LSN up to which
+                    the messages go. It becomes part of the `position` at their end
     threads         the number of threads; None for as many as Arrow uses
     engine          `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
     progress        is called with the number of bytes of the sources that were read since the call before
 
-    The other options are those of `wireformat.ReadOptions`. Methods that return rows return a
-    `pyarrow.RecordBatchReader`, which reads while you ask for rows, in constant memory. Raises OptionError, TypeError
-    and OSError; reading raises DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md explains it
-    with examples.
+    The other options are those of `wireformat.ReadOptions` but for `tables` and `kinds`. Methods that return rows
+    return a `pyarrow.RecordBatchReader`, which reads while you ask for rows, in constant memory. Raises OptionError,
+    TypeError and OSError; reading raises DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md
+    explains it with examples.
     """
 
     def __repr__(self) -> str:
@@ -88,6 +88,8 @@ class Capture(CaptureTables):
         columns   the columns to return; None for all
         tables    patterns `schema.table`: only row changes of these tables
         kinds     only these kinds of records
+
+        Raises OptionError.
         """
         schema = checked_schema(columns, self._name)
         options = self._options.filtered(tables=tables, kinds=kinds)
@@ -108,6 +110,9 @@ class Capture(CaptureTables):
         """Returns the row changes of committed transactions, in commit order, with the facts of their transactions.
 
         tables   patterns `schema.table`: only row changes of these tables. `sequence` counts all row changes
+        returns  `sequence`, the columns of the row-change table, `username` and `origin`
+
+        Raises OptionError.
         """
         options = self._options.filtered(tables=tables)
         self._begin_handing_out()
@@ -127,6 +132,8 @@ class Capture(CaptureTables):
         prefix    only messages with this prefix
         returns   _sequence, _xid, _commit_time; transactional, prefix, content. A transactional message comes with its
                   committed transaction. Any other message comes where it was written, and has no _sequence
+
+        Raises OptionError.
         """
         if prefix is not None and not isinstance(prefix, str):
             raise OptionError(f"option prefix: expected a text, got {shown(prefix)}")
@@ -147,7 +154,7 @@ class Capture(CaptureTables):
         The columns are those of `wireformat.arrow.tables`: names, version, columns, types, typmods, key_columns of the
         replica identity, first and last (message and record), changes. The changes include those of transactions that
         were rolled back, which a server sends if it streams transactions. The first call reads the capture once, and
-        the result is kept.
+        the result is kept. Raises BadRows if no record can be read.
         """
         return self._whole_list()
 
@@ -173,7 +180,8 @@ class Capture(CaptureTables):
                  read once more
 
         The other options, the columns and the types are those of `wireformat.arrow.typed`. The mode of the capture
-        says what happens with values that do not fit. evolution is "union" or "error". Raises BadCell and BadRows.
+        says what happens with values that do not fit. evolution is "union" or "error". Raises OptionError, BadCell and
+        BadRows.
         """
         one_of("evolution", evolution, ("union", "error"))
         kept = kept_fields(keep, committed_schema(self._schema))
@@ -206,6 +214,7 @@ class Capture(CaptureTables):
         """Yields the committed changes of all tables, with real column types.
 
         tables   patterns `schema.table`: only these tables
+        images, complete   as in `typed`
         yields   the name of a table, as `typed` takes it, and rows as `typed` returns them. The rows of a table are in
                  commit order. They are yielded when a table has many, or when those of all tables fill `memory_limit`
 
@@ -444,7 +453,10 @@ class Capture(CaptureTables):
 
     @checks_keywords
     def open(self) -> pa.Table:
-        """Returns the rows of transactions that have not ended, with their control records."""
+        """Returns the rows of transactions that have not ended, with their control records.
+
+        The columns are those of the row-change table. The least `message` is where the next input must begin.
+        """
         self._begin_reading()
         found: list[pa.Table] = []
         for _ in self._committed(self._options, at_end=lambda transactions: found.append(transactions.open)):
@@ -466,14 +478,17 @@ class Capture(CaptureTables):
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
-        """The gids of prepared transactions that ended without a known PREPARE; known when all rows were read."""
+        """The gids of prepared transactions that ended without a known PREPARE.
+
+        Raises StateError before all rows were read.
+        """
         if self._unknown_prepared is None:
             raise StateError("unknown_prepared: expected rows that were read to the end; read `committed` first")
         return self._unknown_prepared
 
     @property
     def dropped(self) -> int:
-        """The number of records that DROPMALFORMED skipped; known when all rows were read."""
+        """The number of records that DROPMALFORMED skipped. Raises StateError before all rows were read."""
         if self._dropped is None:
             raise StateError("dropped: expected rows that were read to the end; read `changes` or `committed` first")
         return self._dropped

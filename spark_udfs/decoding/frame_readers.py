@@ -80,6 +80,7 @@ def change_reader(
 ) -> FrameReader:
     """Returns a function from a pandas Series of messages to a DataFrame of the row-change table.
 
+    tables, kinds   as in `wireformat.Capture.changes`
     columns   columns of the row-change table; None for all. `message` is the index of the message, in a call its index
               in the Series
 

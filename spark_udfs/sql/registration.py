@@ -40,7 +40,8 @@ def register(spark: SparkSession) -> None:
 
     The functions are wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value.
 
-    Call it once per session; more calls do no harm. docs/spark.md describes the functions.
+    Call it once per session; more calls do no harm. docs/spark.md describes the functions. Raises TypeError if
+    `spark` is no session.
     """
     if not all(hasattr(spark, name) for name in ("sql", "udf", "udtf")):  # Spark Connect has a class of its own
         raise TypeError(f"spark: expected a SparkSession, got {type(spark).__name__}")

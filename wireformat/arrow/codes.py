@@ -16,7 +16,7 @@ MOST_FOR_RADIX_SORT = 1 << 16
 """numpy sorts numbers of 16 bits without comparing them."""
 
 MOST_BITS = 63
-"""Of a code: int64 without its sign."""
+"""The bits of a code: int64 without its sign."""
 
 _MOST_BYTES = 1 << 30
 """Longer texts get offsets of 64 bits: Arrow's offsets of 32 bits end at 2 GiB."""
@@ -86,7 +86,7 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
 
 
 _FEW = 64
-"""So few maps are compared in less time than Arrow takes to begin."""
+"""Up to this many maps are compared in less time than Arrow takes to begin."""
 
 
 def _codes_of_few(maps: pa.ChunkedArray) -> Array:

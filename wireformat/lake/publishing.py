@@ -10,7 +10,8 @@ from typing import TypeVar
 Table = TypeVar("Table")
 
 PUBLISHED_AT_ONCE = 8
-"""So many tables, however many processors there are: a durable disk or an object store is waited for."""
+"""How many tables are published at once, whatever the number of processors: most of the time is spent waiting for a
+durable disk or an object store."""
 
 
 def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:

@@ -12,7 +12,7 @@ administration        a slot is checked, created, dropped
 sink                  the lake
 follower, retries     a run of `follow`, and when it connects again or gives up
 progress              how far a run has come, and what the server says meanwhile
-following, run        `follow` and its options; a run from a slot to a lake, in a folder
+following             `follow` and its options
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ _COPIED_OF_MEMORY = 1 / 8
 """What was copied may be kept a second time, up to this share of the memory."""
 
 JOINED_PARTS, SMALL_BYTES = 8, 32 << 10
-"""So many parts of a table that follow each other become one part if each has at most this size; fewer of them do if
-too many bytes are waiting."""
+"""How many consecutive parts of a table become one part, if each has at most this size; fewer do if too many bytes are
+waiting."""
 
 
 def groups_of_tables(

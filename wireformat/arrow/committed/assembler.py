@@ -377,7 +377,8 @@ def open_transactions(
     """Returns the rows that `transactions` does not deliver because their transactions have not ended.
 
     If you put them before the rows that follow, no transaction is lost. The metadata of the table says how far the
-    stream has been delivered, so that transactions that are sent again are recognised.
+    stream has been delivered, so that transactions that are sent again are recognised. The arguments and errors are
+    those of `transactions`.
     """
     with (
         judged_rows(record_batches(changes)) as source,

@@ -73,7 +73,7 @@ _WORDS: dict[int, tuple[type[DecodeError], str, str]] = {
     fields.BAD_KIND: (BadValue, "INSERT, UPDATE or DELETE", "other bytes"),
     fields.UNKNOWN: (UnknownRelation, "a relation that an earlier message describes", "oid %d"),
 }
-"""Of each fault its error, what it expects, and what it has got."""
+"""For each fault its error, what was expected, and what came."""
 
 _INSIDE = (fields.BAD_TEXT, fields.BAD_KIND)
 """The faults of which the byte in the field is known."""

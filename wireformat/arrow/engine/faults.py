@@ -50,7 +50,7 @@ from ..scan.transcode import NO_STATES, text_states
 from .error_texts import ErrorTexts, ErrorWriter, ScanStep
 
 FEW = 100
-"""So many records of a stream are read by the declaration first: to load the compiled walk takes as long."""
+"""How many records of a stream the declaration reads first: loading the compiled walk takes as long."""
 
 TEXT_BYTES = 1 << 10
 """Room for the text of an error, but for the names in it."""
@@ -93,7 +93,7 @@ class FaultTable(NamedTuple):
 
 
 NO_TABLE = FaultTable("", None)
-"""Of a record of which not even this is known."""
+"""In place of what is not even known of a record."""
 
 
 class FaultTables(NamedTuple):

@@ -210,7 +210,7 @@ _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 def _mapped(type: type[np.generic], *shape: int) -> Array:
     """Returns memory of its own pages, which the system has again when the array goes.
 
-    Freed to C's allocator, so much memory would be kept: it takes it for a sign that large blocks are used often.
+    C's allocator would keep so much memory when it is freed, because it then expects more blocks of that size.
     """
     size = int(np.prod(shape)) * np.dtype(type).itemsize
     return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), type).reshape(shape)

@@ -44,11 +44,12 @@ _Key = tuple[TableName, int, str]
 
 
 _MOST_EPOCHS = 1000
-"""Of a table in a chunk. Beyond, rows that name a part of the columns may count for another version of the table."""
+"""How many epochs a table may have in a chunk. Beyond, rows that name a part of the columns may count for another
+version of the table."""
 
 
 _MOST_LAYOUTS = 100_000
-"""Of so many layouts, what their rows tell is remembered. More are looked at anew, which takes longer."""
+"""For how many layouts it is remembered what their rows tell. More are looked at anew, which takes longer."""
 
 
 class Observations:

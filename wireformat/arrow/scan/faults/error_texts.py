@@ -33,7 +33,7 @@ from .fields import (
 LOW_HALF = 0xFFFFFFFF
 
 MOST_TAGS = 3
-"""So many kinds of tags may be expected in a field."""
+"""How many kinds of tags may be expected in a field."""
 
 SHAPES = FAULTS * len(IMAGES) * len(FIELDS) * MOST_TAGS * 2**5
 

@@ -84,7 +84,7 @@ FIELD_OF = np.zeros(3, np.int64)
 FIELD_OF[[NAME, VALUE, TYPE]] = IN_CELL_NAME, IN_VALUE, IN_TYPE
 
 MOST_TABLE_BYTES = HEAD_BYTES - len(b"table : INSERT:")
-"""Of a table in TEXT whose names are longer, the hint at another format may be too short."""
+"""For a table in TEXT with longer names, the hint at another format may be too short."""
 
 COLONS = int.from_bytes(bytes([COLON]) * 7, "little")
 
