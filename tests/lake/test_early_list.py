@@ -45,6 +45,6 @@ def test_only_what_describes_tables_is_read_again(
     def fail(*given: Any) -> Any:
         raise AssertionError("all changes are read again")
 
-    monkeypatch.setattr(wf.Capture, "_list", fail)
+    monkeypatch.setattr(wf.Capture, "_read_list", fail)
     write(tmp_path, 0, **options)
     assert sum(wf.lake.tables(tmp_path)["rows"].to_pylist()) > 0

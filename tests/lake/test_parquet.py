@@ -134,12 +134,12 @@ def test_names_of_files(tmp_path: Path) -> None:
     )
     lake = options.opened(tmp_path, "gaussdb-binary")
     chunk = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest).lake_of_chunk(9)
-    paths = [one.new_path("t", index) for one in (lake, chunk) for index in (0, 1, 2)]
+    paths = [one.new_path("a/t", index) for one in (lake, chunk) for index in (0, 1, 2)]
     assert paths[:3] == sorted(paths[:3])
     assert paths[3:] == sorted(paths[3:])
     assert len({*paths}) == len(paths)
     lake.begin()
-    (tmp_path / "t").mkdir()
+    (tmp_path / "a" / "t").mkdir(parents=True)
     for path in paths:
         (tmp_path / path).write_bytes(b"left by a write that was killed")
     write(MESSAGES, tmp_path, "parquet", "changes")

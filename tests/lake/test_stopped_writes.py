@@ -134,6 +134,20 @@ def test_files_of_delta_tables_that_no_commit_names(has_commits: bool, tmp_path:
     assert logged is None or logged.exists()
 
 
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("below", ["b", "public/b", "a/b/c"])
+def test_lakes_in_the_folder_of_a_lake_stay(format: str, below: str, tmp_path: Path) -> None:
+    """Also what is not finished there: another process may write to them now."""
+    for end in (20, 40):
+        write(MESSAGES[:end], tmp_path / below, format, "changes")
+    (tmp_path / below / ".wireformat-begun").touch()
+    (tmp_path / below / "public" / "orders" / ".wireformat-01234567-wireformat-000003.parquet").touch()
+    before = files_of(tmp_path / below)
+    (tmp_path / ".wireformat-begun").touch()
+    write(MESSAGES, tmp_path, format, "changes")
+    assert files_of(tmp_path / below) == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("format", "state"), KINDS)
 def test_a_process_that_is_killed(format: str, state: str, tmp_path: Path) -> None:

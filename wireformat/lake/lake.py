@@ -14,7 +14,7 @@ from ..options.table_names import ALL_TABLES
 from ..stream.capture_position import CapturePosition
 from .delta.leftovers import unlogged
 from .delta.log import undo_damaged_commits
-from .stored.manifest import Manifest, read_manifest, write_manifest
+from .stored.manifest import EARLIER, Manifest, is_of_lake, read_manifest, write_manifest
 from .stored.schema import known_versions
 from .stored.store import HIDDEN, Store, shown_name
 from .table_folder import LakeFiles, TableFolder
@@ -73,11 +73,12 @@ class Lake:
             return leftovers
         if self.format == "delta":
             undo_damaged_commits(self.store)
-        for path in self.store.files():
-            name = path.rpartition("/")[2]
-            found = _FILE.fullmatch(name)
+        for path in filter(is_of_lake, self.store.files()):
+            folder, _, name = path.rpartition("/")
+            found = _FILE.fullmatch(shown_name(path))
             if name.startswith(HIDDEN) and path != _BEGUN:
-                self.store.delete(path)
+                if found or folder in ("", EARLIER):  # else of a lake in the folder of a table
+                    self.store.delete(path)
             elif found and int(found[1]) > self.manifest.writes:
                 leftovers[path] = None
         return leftovers
@@ -125,7 +126,7 @@ class Lake:
     def files_of_this_write(self, folder: str) -> Iterator[str]:
         """Yields the files in a folder that have, or were to get, names of this write, also those of another attempt to
         make it."""
-        for path in self.store.files(folder):
+        for path in filter(is_of_lake, self.store.files(folder)):
             found = _FILE.fullmatch(shown_name(path))
             if found and int(found[1]) == self._write:
                 yield path

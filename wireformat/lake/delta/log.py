@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
+from ..stored.manifest import is_of_lake
 from ..stored.store import Store
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def undo_damaged_commits(store: Store) -> None:
     logs: dict[str, list[str]] = {}
     for path in store.files():
         folder, _, name = path.rpartition("/")
-        if folder.endswith(_LOG):
+        if folder.endswith(_LOG) and is_of_lake(folder):
             logs.setdefault(folder.removesuffix(_LOG), []).append(name)
     for folder, names in logs.items():
         for name in names:

@@ -41,6 +41,12 @@ class File(NamedTuple):
     size: int
 
 
+def is_of_lake(path: str) -> bool:
+    """Whether a file of a lake may have this path in it: a folder of a lake may also have other lakes in it."""
+    *folders, _ = path.split("/")  # of the schema, the table, and partitions
+    return folders in ([], [EARLIER]) or (len(folders) > 1 and all("=" in folder for folder in folders[2:]))
+
+
 class StoredVersion(NamedTuple):
     """The columns of a table between two changes of its definition, as the list of tables has them.
 
