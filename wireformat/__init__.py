@@ -3,18 +3,27 @@
 bytes -> framing -> formats -> events -> stream      where records are; what they say; messages in order
               \\-> arrow: scan, gather                the same as columns, compiled
 
-api         decode, encode, Decoder, transactions    errors, events, options: what they take and give
-capture     Capture: a stream and its tables         sources: files and other inputs of messages
-testing     stream: made-up events and tables        for tests without a server
-declare     helpers for the formats' declarations    formats: the declarations, one a file
-grammar     what the text formats are made of        pgtypes: type numbers and names
-framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
-arrow       the row-change table (loads numba)       cli: the command `wireformat`
+api         decode, encode, inspect, Decoder, transactions
+capture     Capture: a stream and its tables
+events      what records become
+errors      what is raised
+options     the options of reading and of the servers
+framing     messages to frames, bytes to messages
+formats     a row and a declaration for each format
+grammar     what the text formats are made of
+declare     helpers for the declarations of binary formats
+pgtypes     type OIDs, names and values
+stream      whole streams: order, transactions, positions
+sources     files and other inputs of messages
+arrow       the row-change table and typed tables (loads numba)
+chunks      captures that are read in chunks, as on Spark
 lake        all tables of a stream, as Parquet or Delta
-chunks      captures that are read in chunks, as Spark does
-inspection  inspect: the bytes of a message, field by field
 live        a slot of a running server, as a lake
+inspection  the bytes of a message, field by field
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
+ddl         DDL templates to SQL
+testing     made-up events and tables, for tests without a server
+cli         the command `wireformat`
 """
 
 from __future__ import annotations
@@ -86,7 +95,7 @@ if TYPE_CHECKING:
     from .inspection import Inspection, Node
     from .lsn import lsn_text, lsn_value
     from .options import Options, ReadOptions
-    from .stream.capture_position import CapturePosition
+    from .stream.capture_position import CapturePosition, SlotPosition
     from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
     from .stream.positions import Position
 
@@ -141,6 +150,7 @@ __all__ = [
     "Sequence",
     "ServerError",
     "ShortData",
+    "SlotPosition",
     "StateError",
     "StreamAbort",
     "StreamChange",
@@ -191,7 +201,7 @@ _NAMES = {
     ".capture": "Capture",
     ".formats.guess": "Guess",
     ".inspection": "Inspection Node",
-    ".stream.capture_position": "CapturePosition",
+    ".stream.capture_position": "CapturePosition SlotPosition",
     ".stream.committed_changes": "CommittedChange CommittedChanges Sequence",
     ".stream.positions": "Position",
 }
