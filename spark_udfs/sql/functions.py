@@ -118,7 +118,7 @@ class WalChanges:
     """Returns the rows of the messages of a table with the columns seq and payload; seq comes back first.
 
     Spark creates one instance per partition. `SELECT * FROM wal_changes(TABLE(...), format => '...', mode => '...')`;
-    the options are those of `arguments.OPTIONS`.
+    the options are those of `OPTIONS`.
     """
 
     def __init__(self) -> None:

@@ -164,7 +164,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "control without facts",
         "a record around transactions, or a HEARTBEAT, without one of the numbers, times and names that its message "
-        "has, or with a time that is none",
+        "has, or with an invalid time",
         "the writer refuses it",
     ),
     Difference(
