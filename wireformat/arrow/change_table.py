@@ -88,7 +88,10 @@ def batches(
     engine: str = "scan",
     threads: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of `changes` as record batches, in constant memory; the options are the same."""
+    """Yields the rows of `changes` as record batches, in constant memory; the options are the same.
+
+    Raises OptionError when called, and the other errors of `changes` while iterating.
+    """
     checked = ReadOptions.check(
         mode=mode,
         encoding=encoding,

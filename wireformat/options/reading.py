@@ -59,7 +59,7 @@ class ReadOptions:
 
     mode            FAILFAST, PERMISSIVE or DROPMALFORMED
     encoding        Python's name of the server encoding; every one that a server can have extends ASCII
-    encoding_errors strict: text that is none is an error; replace: it becomes U+FFFD
+    encoding_errors strict: invalid text is an error; replace: invalid bytes become U+FFFD
     heartbeat_unit  s, ms or us; None guesses by size
     tables          patterns `schema.table`, * for a whole part: row changes of other tables are left out, and other
                     tables of a TRUNCATE. Records that name no table stay, as with the servers' white-table-list
@@ -67,9 +67,9 @@ class ReadOptions:
     known_tables    pairs of schema and table. gaussdb-text writes names without quotes: where blanks in them leave a
                     choice, one of these tables is preferred
     exclude_users   transactions whose BEGIN carries one of these names are left out
-    skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
-    strict          raise OrderError, whatever the mode, where a record may not come (docs/order.md)
-    dialect         postgresql or opengauss: whose `pgoutput` it is; the other formats do not ask
+    skip_empty_xacts    transactions that the other filters, except kinds, leave empty are left out
+    strict          raise OrderError, whatever the mode, at a record that is out of order (docs/order.md)
+    dialect         postgresql or opengauss: whose `pgoutput` it is; ignored by other formats
     Raises OptionError.
     """
 
