@@ -10,7 +10,7 @@ from typing import TypeVar
 Table = TypeVar("Table")
 
 PUBLISHED_AT_ONCE = 8
-"""So many tables, however many processors there are: a durable disk or an object store is waited for."""
+"""Number of tables published at once, however many processors there are: the threads mostly wait for the storage."""
 
 
 def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:

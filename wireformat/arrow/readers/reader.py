@@ -12,7 +12,7 @@ Texts: TypeAlias = "pa.StringArray | NotedTexts"
 """The texts of a column: in a column of their own, or where they were noted."""
 
 FEW_TEXTS = 256
-"""So few texts are cast in less time than it takes to load a compiled reader, and far less than to compile it."""
+"""Up to this many texts, a cast takes less time than loading a compiled reader, and far less than compiling it."""
 
 Misfits = dict[int, str]
 """Index of a row to a description of its value, which does not fit the type. The cell is null."""

@@ -37,8 +37,8 @@ _HASHED = 8
 _LOW_BITS, _FACTOR = 0x7FFFFFFF, 0x9E3779B1
 
 _BEFORE, _COUNT, _ENDS, _LETTERS, _LAST, _FIELDS = range(6)
-"""Of a step: the number before it, how many texts, -1 for NULL, where their ends and bytes are, and the step that was
-taken last after this one: most rows of a table take the same."""
+"""Fields of a step: the number before it, the number of texts, -1 for NULL, where their ends and bytes are, and the
+step taken last after this one: most rows of a table take the same."""
 
 
 class Steps(NamedTuple):

@@ -20,10 +20,10 @@ from .columns import Lists, Texts, is_valid
 from .heads import NO_CODE
 
 LENGTH_BYTES = 4
-"""Of a value's length."""
+"""The bytes of the length before a value."""
 
 HEAD_BYTES = 12
-"""Of a framed record, before its kind: length and LSN."""
+"""The bytes of a framed record before its kind: length and LSN."""
 
 MESSAGE_HEAD_BYTES = 25
 """What a sender counts besides the records of a message; see XLOG_DATA_HEADER_BYTES in formats/message_writer.py."""

@@ -17,7 +17,7 @@ ValueWriter = Callable[[Value], bytes]
 """Writes a value; raises one of REFUSALS for one that the declaration must judge."""
 
 Part = bytes | ValueWriter
-"""Of a record: bytes that are always the same, or the writer of the next value."""
+"""A part of a record: bytes that are always the same, or the writer of the next value."""
 
 RowParts = Callable[[Any, str], Iterable[Part]]
 """The parts of a row change in an encoding, without a look at values. Raises one of REFUSALS for a row change that the
