@@ -67,14 +67,16 @@ def capture(
     """Returns a `Capture` of the messages in a batch or streaming DataFrame, or in files.
 
     df          a DataFrame; or give paths. Where it does nothing but read local Parquet files, the workers read those
-    payload     the binary column with the messages; nulls are skipped. None takes `value`, and with paths finds it
+    payload     the binary column with the messages, `value` if it is None. Nulls are skipped. With paths, None finds
+                the column
     format      the name of the format
     paths       files of one stream that the workers read themselves: a path, a pattern, a folder or a list of paths, as
                 in `wireformat.Capture`, or with `file:` before it. The driver and all workers must be able to read
                 them. A message's position is its index in all files, `message`
     order_by    columns of df (integers or strings) that order the messages; their values must be unique within a stream
     stream_by   columns (integers or strings) that identify a stream, if df has more than one
-    after       the `position` of an earlier capture, to go on after it; with stream_by, a dict of positions
+    after       the `position` of an earlier capture, to go on after it: with stream_by, a dict of tuples of the
+                streams' values to positions
     chunks      the number of parts that the messages are sorted into, each of which a task reads alone. None takes the
                 partitions of df as they are, without a shuffle, if each has ranges of its own of the streams, as
                 files and Kafka have; otherwise it is spark.sql.shuffle.partitions. It does not affect the results
@@ -118,8 +120,11 @@ class Capture(CaptureAnswers):
     A light pass over the messages finds the control records and the tables, once for all questions; its result on the
     driver grows with chunks, tables and open transactions, not with rows. What returns rows returns a DataFrame that
     reads the messages once more when it is computed: from bytes to the result in the worker. The columns stream_by come
-    first in each result. A call raises OptionError, and errors of the messages that the light pass finds; others are
-    raised when a result is computed.
+    first in each result.
+
+    A call raises OptionError, and what is wrong with the messages as far as the light pass finds it: DecodeError (in
+    FAILFAST), OrderError or BadRows. Other errors, such as BadCell, end the query that computes a result; it has their
+    text.
     """
 
     def __repr__(self) -> str:
@@ -228,7 +233,8 @@ class Capture(CaptureAnswers):
         The columns and rules are those of `spark_udfs.latest`. If the table has a key, was never truncated, and every
         change has the whole new row, nothing but the light pass runs at this call. Otherwise it runs small queries
         over the changes. If the replica identity changed, or it is the whole row and the columns changed, or a column
-        was dropped and added again, one task reads all messages of a stream, and holds its table in memory.
+        was dropped and added again, one task reads all messages of a stream, and holds its table in memory. Raises
+        OptionError, also if keys is None and the streams do not state the replica identity, and BadRows.
         """
         own = self._of_tables([written(one_table(table))])
         if own is not self:
@@ -278,7 +284,8 @@ class Capture(CaptureAnswers):
         the files of the tasks that succeeded. With state="latest", one task reads all messages of a stream and writes
         the tables as they stand; its memory is that of `wireformat.Capture.write`, which describes the other options,
         the files and what is returned; the columns stream_by come first. The logger `spark_udfs.chunks` says, at level
-        INFO, what was read, written, left open and dropped.
+        INFO, what was read, written, left open and dropped. Raises OptionError, LakeConflict, MissingExtra, OSError and
+        StateError; errors in a worker, such as BadCell, end the query that this call runs, with their text.
         """
         from wireformat.lake.options import LakeOptions
         from wireformat.lake.result import RESULT

@@ -38,7 +38,7 @@ def local_session(
     """Returns a local session whose workers run this interpreter, or the existing local session.
 
     cores       a number, or * for all
-    app_name    what Spark's pages call the session
+    app_name    the name of the application, as Spark shows it
     settings    Spark settings by name; they override the settings made here
 
     Sets PYSPARK_PYTHON, which tells Spark where the interpreter is. Data pass between the JVM and the workers through

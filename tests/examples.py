@@ -35,7 +35,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 settings.load_profile(PROFILE)
 
 ONE_IN = 7 if PROFILE in ("quick", "uncompiled") else 1
-"""Of so many mutants one is made: a prime, so that each of the things done to a byte is done to some of the bytes."""
+"""One in this many mutants is made: a prime, so that each of the things done to a byte is done to some of the bytes."""
 
 
 def at_most(examples: int) -> settings:

@@ -90,7 +90,7 @@ RELATION = wf.Relation(
     key_columns=("id",),
 )
 BLOCK_XID = u32(801)
-"""Of a subtransaction, in a block of transaction 800."""
+"""The xid of a subtransaction, in a block of transaction 800."""
 
 
 def row(*values: Any) -> wf.TupleData:

@@ -56,10 +56,10 @@ WAITING = {
 are marked `server`, too."""
 
 CAPTURES_OF_A_FORMAT = 2
-"""So many captures of each format are enough for a test in a short run."""
+"""Number of captures of each format that a test takes in a short run."""
 
 CASES_OF_A_TEST = 12
-"""So many cases of any test are enough in a short run: each format, where a test has these, its engines in turn."""
+"""Number of cases of a test in a short run: each format, if a test has formats, its engines in turn."""
 
 CASES_ENOUGH = {
     "tests/agreement/test_detours.py::test_every_detour_beside_every_other": 1,
@@ -169,7 +169,7 @@ CASES_ENOUGH = {
     "tests/testing/test_streams.py::test_the_same_seed_gives_the_same_stream": 4,
     "tests/testing/test_streams.py::test_what_is_read_is_what_the_tables_hold": 9,
 }
-"""So many cases of these tests are enough: fewer where each takes long, more where each is a bad message of its own."""
+"""Number of cases of these tests: fewer if each takes long, more if each is a bad message of its own."""
 
 SERVERS = (15, 18)
 """So are these versions: test_decoding is there with the first, the newest protocol with the other."""

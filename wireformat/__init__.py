@@ -3,24 +3,26 @@
 bytes -> framing -> formats -> events -> stream      where records are; what they say; messages in order
               \\-> arrow: scan, gather                the same as columns, compiled
 
-api         decode, encode, Decoder, transactions
+api         decode, encode, inspect, Decoder, transactions
 capture     Capture: a stream and its tables
-errors      what they raise; events: what they return; options: what they take
-sources     files and other inputs of messages
-stream      events in order: transactions, positions, what is open
-formats     each format: its declaration, its reader and writer; how a format is guessed
-declare     helpers for the declarations
-grammar     what the text formats are made of
+events      what records become
+errors      what is raised
+options     the options of reading and of the servers
 framing     messages to frames, bytes to messages
-pgtypes     type OIDs and names, binary values
-ddl         DDL templates to SQL
+formats     a row and a declaration for each format
+grammar     what the text formats are made of
+declare     helpers for the declarations of binary formats
+pgtypes     type OIDs, names and values
+stream      whole streams: order, transactions, positions
+sources     files and other inputs of messages
 arrow       the row-change table and typed tables (loads numba)
+chunks      captures that are read in chunks, as on Spark
 lake        all tables of a stream, as Parquet or Delta
-chunks      captures that are read in chunks, as Spark does
 live        a slot of a running server, as a lake
-inspection  inspect: the bytes of a message, field by field
+inspection  the bytes of a message, field by field
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
-testing     stream: made-up events and tables, for tests without a server
+ddl         DDL templates to SQL
+testing     made-up events and tables, for tests without a server
 cli         the command `wireformat`
 """
 

@@ -47,9 +47,9 @@ def decode(
     The other options are those of `ReadOptions`.
 
     Raises OptionError when called. While iterating, raises DecodeError in FAILFAST mode and OrderError with strict,
-    after yielding the events before the error, LimitExceeded, and TypeError for what is not bytes. In FAILFAST mode,
-    raises DecodeError at the end of an input of several messages if all records are UNKNOWN and look like another
-    format.
+    after yielding the events before the error; TypeError for messages that are not bytes; and LimitExceeded. In
+    FAILFAST mode, raises DecodeError at the end of an input of several messages if all records are UNKNOWN and look
+    like another format.
     """
     from .stream.judged import judged_events
 
@@ -103,9 +103,10 @@ def inspect(
     before      earlier messages of the stream, where records need them: pgoutput describes tables in advance
     record      only the record of this index; None shows all
     returns     an Inspection: print it, look at it in a notebook, or walk `records`, `leaves()` and `find(path)`
-    The other options are those of `ReadOptions`. docs/inspect.md shows trees.
+    encoding, encoding_errors, known_tables, dialect   as in `ReadOptions`
 
-    Raises OptionError for an unknown format or option, or if no format is given and none is recognised.
+    docs/inspect.md shows trees. Raises OptionError for an unknown format or option, or if no format is given and none
+    is recognised, and TypeError for messages that are not bytes.
     """
     from .inspection import inspect_message
 
@@ -141,8 +142,8 @@ def Decoder(  # noqa: N802 - reads as a class
     """Returns a decoder for a live stream; the options are those of `decode`.
 
     `decode` returns the events of one whole message. For bytes that are cut anywhere, call `feed`, read `events`, and
-    call `close` at the end. `dropped` counts the records that DROPMALFORMED skipped. Raises OptionError; the methods
-    raise what `decode` raises, and OptionError if `decode` and `feed` are mixed.
+    call `close` at the end. `dropped` counts the records that DROPMALFORMED skipped. Raises OptionError; the methods of
+    the decoder also raise DecodeError (FAILFAST), OrderError (strict), TypeError and LimitExceeded.
     """
     from .stream.decoder import Decoder as StreamDecoder
 
@@ -179,7 +180,8 @@ def encode(
     batch_bytes     with sending-batch, a message is closed when it becomes longer than this. The rest at the end is
                     closed as a server closes it after a second
 
-    Raises OptionError and TypeError when called, and EncodeError for an event that the format cannot express.
+    Raises OptionError and TypeError when called. While iterating, raises EncodeError for an event that the format
+    cannot express, TypeError for an item that is not an event, and LimitExceeded for a record that is too long.
     """
     from .plugin import Encoder, replay
 
@@ -204,9 +206,9 @@ def transactions(
     after           the `position` of an earlier result, to continue with its `open` events and the events after them
     returns         an iterator; its `open` returns the events of transactions that have not ended
 
-    docs/transactions.md explains what is delivered, and when. Raises OptionError and TypeError when called, and
-    OrderError while iterating. Raises DecodeError at the end if there were several events, all were UNKNOWN, and they
-    look like another format.
+    docs/transactions.md explains what is delivered, and when. Raises OptionError and TypeError when called. While
+    iterating, raises OrderError, and TypeError for an item that is not an event. Raises DecodeError at the end if there
+    were several events, all were UNKNOWN, and they look like another format.
     """
     from .stream.committed_changes import CommittedChanges
 

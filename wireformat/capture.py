@@ -49,8 +49,8 @@ class Capture(CaptureTables):
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
     drop_resent     whether to drop transactions that the server sent again after a restart
     memory_limit    the number of bytes of rows of open transactions that stay in memory; the rest go to temporary
-                    files. `write` keeps at most as many bytes of rows waiting, half of them by table. A small limit
-                    also makes what is decoded together smaller
+                    files. `write` holds up to half as many bytes of rows until it writes them, and up to as many
+                    again while its threads do. A small limit also makes what is decoded together smaller
     after           the `position` of an earlier capture of the stream, to continue after it
     slot            for messages of a slot that end with a whole transaction: a SlotPosition with the LSN up to which
                     the messages go. It becomes part of the `position` at their end
@@ -58,10 +58,12 @@ class Capture(CaptureTables):
     engine          `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
     progress        is called with the number of bytes of the sources that were read since the call before
 
-    The other options are those of `wireformat.ReadOptions` but for `tables` and `kinds`. Methods that return rows
-    return a `pyarrow.RecordBatchReader`, which reads while you ask for rows, in constant memory. Raises OptionError,
-    TypeError and OSError; reading raises DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md
-    explains it with examples.
+    The other options are those of `wireformat.ReadOptions`, but tables and kinds belong to the methods. Methods that
+    return rows return a `pyarrow.RecordBatchReader`, which reads while you ask for rows, in constant memory. Raises
+    OptionError, TypeError, OSError, and StateError for a damaged `after`. When called, the methods raise OptionError
+    for a wrong argument, or if messages that can be read only once would be read again. Reading raises DecodeError (in
+    FAILFAST), OrderError, LimitExceeded, TypeError, and BadRows if no record can be read. docs/capture.md explains it
+    with examples.
     """
 
     def __repr__(self) -> str:
@@ -85,10 +87,9 @@ class Capture(CaptureTables):
     ) -> pa.RecordBatchReader:
         """Returns every record as a row of the row-change table.
 
-        columns   the columns to return; None for all
+        columns   the columns to return, at least one; None for all
         tables    patterns `schema.table`: only row changes of these tables
         kinds     only these kinds of records
-
         Raises OptionError.
         """
         schema = checked_schema(columns, self._name)
@@ -109,9 +110,9 @@ class Capture(CaptureTables):
     def committed(self, *, tables: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Returns the row changes of committed transactions, in commit order, with the facts of their transactions.
 
-        tables   patterns `schema.table`: only row changes of these tables. `sequence` counts all row changes
-        returns  `sequence`, the columns of the row-change table, `username` and `origin`
-
+        tables    patterns `schema.table`: only row changes of these tables. `sequence` counts all row changes
+        returns   sequence (commit_lsn, ordinal), the columns of the row-change table, username and origin of the
+                  transaction; docs/transactions.md explains them
         Raises OptionError.
         """
         options = self._options.filtered(tables=tables)
@@ -132,7 +133,6 @@ class Capture(CaptureTables):
         prefix    only messages with this prefix
         returns   _sequence, _xid, _commit_time; transactional, prefix, content. A transactional message comes with its
                   committed transaction. Any other message comes where it was written, and has no _sequence
-
         Raises OptionError.
         """
         if prefix is not None and not isinstance(prefix, str):
@@ -154,7 +154,7 @@ class Capture(CaptureTables):
         The columns are those of `wireformat.arrow.tables`: names, version, columns, types, typmods, key_columns of the
         replica identity, first and last (message and record), changes. The changes include those of transactions that
         were rolled back, which a server sends if it streams transactions. The first call reads the capture once, and
-        the result is kept. Raises BadRows if no record can be read.
+        the result is kept. Raises the errors of reading; see the class.
         """
         return self._whole_list()
 
@@ -180,8 +180,8 @@ class Capture(CaptureTables):
                  read once more
 
         The other options, the columns and the types are those of `wireformat.arrow.typed`. The mode of the capture
-        says what happens with values that do not fit. evolution is "union" or "error". Raises OptionError, BadCell and
-        BadRows.
+        says what happens with values that do not fit. evolution is "union" or "error". Raises OptionError, BadCell (in
+        FAILFAST) and BadRows.
         """
         one_of("evolution", evolution, ("union", "error"))
         kept = kept_fields(keep, committed_schema(self._schema))
@@ -214,7 +214,7 @@ class Capture(CaptureTables):
         """Yields the committed changes of all tables, with real column types.
 
         tables   patterns `schema.table`: only these tables
-        images, complete   as in `typed`
+        images, complete   as in `wireformat.arrow.typed`
         yields   the name of a table, as `typed` takes it, and rows as `typed` returns them. The rows of a table are in
                  commit order. They are yielded when a table has many, or when those of all tables fill `memory_limit`
 
@@ -453,9 +453,10 @@ class Capture(CaptureTables):
 
     @checks_keywords
     def open(self) -> pa.Table:
-        """Returns the rows of transactions that have not ended, with their control records.
+        """Returns the rows of transactions that have not ended, with their control records, in input order.
 
-        The columns are those of the row-change table. The least `message` is where the next input must begin.
+        The columns are those of the row-change table. To deliver these transactions, a later capture must begin at the
+        first `message` or before it. Raises the errors of reading; see the class.
         """
         self._begin_reading()
         found: list[pa.Table] = []

@@ -28,7 +28,10 @@ class PluginError(WireformatError):
 
 
 class StateError(WireformatError, ValueError):
-    """A saved state cannot be read, or a value was asked for before the rows were read; the text says what to do."""
+    """A saved state cannot be read, or a value such as `position` was asked for before the rows were read.
+
+    The text says what was expected, what was found, and how to continue.
+    """
 
 
 class LakeError(WireformatError, OSError):
@@ -81,7 +84,7 @@ class DecodeError(WireformatError, ValueError):
     table           `schema.table` of the record
     names           schema and table of the record, as a pair
     spot            the bytes of the field, at most 16; empty inside a cell value
-    note            what else explains the error
+    note            what identifies the message on Spark: kept columns or its position, such as `offset=17`
     hint            what to do, or which format the bytes look like; it ends the text
     """
 

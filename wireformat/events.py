@@ -239,7 +239,7 @@ class RowChange(Event):
     old: TupleData | None = None
     """The columns of the replica identity before the change, or the whole row."""
     xid: int | None = None
-    """That of the transaction or subtransaction, in a streamed block."""
+    """The transaction or subtransaction, in a streamed block."""
     old_kind: str | None = None
     """`key` or `full`: which of them `old` is, where the record says so."""
     binary: tuple[str, ...] = ()

@@ -31,8 +31,8 @@ MESSAGE = "message"
 
 
 MOST_GIVEN, MOST_GIVEN_BYTES = 256, 1 << 20
-"""Up to this many tasks, of so many bytes, are in the function that every task gets: a shuffle is another job, which
-takes longer."""
+"""Up to this many tasks, of up to this many bytes together, travel in the function that every task gets: a shuffle is
+another job, which takes longer."""
 
 
 Read = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

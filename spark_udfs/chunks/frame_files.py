@@ -132,7 +132,7 @@ class FrameFiles:
     names     of the columns to read: stream_by, order_by, and the messages
     streams   how many of them are stream_by
     ranges    of files that have these columns
-    tasks     the least number of tasks that they are divided among, if there are so many ranges
+    tasks     the least number of tasks that they are divided among, if there are as many ranges
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class FrameFiles:
         sizes = np.array([one.file.bytes for one in ranges])
         middles, size = np.cumsum(sizes) - sizes / 2, max(int(sizes.sum()), 1)
         self._partitions = (middles / size * max(tasks, size // RANGE_BYTES)).astype(int).tolist()
-        """The partition of each range: consecutive ranges are together, so that tasks have about the same size."""
+        """The partition of each range: consecutive ones are together, so that tasks have about the same size."""
 
     @classmethod
     def of(cls, df: DataFrame, payload: str, positions: PositionColumns, format: str) -> FrameFiles | None:

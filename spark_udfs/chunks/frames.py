@@ -31,7 +31,7 @@ MOST_PARTITIONS = 20_000
 
 
 FILES_PER_PARTITION = 8
-"""Of how many files a partition has messages on average, at most, where what it has of each is a chunk. Each chunk has
+"""If what a partition has of a file is a chunk, partitions have at most this many files on average. Each chunk has
 a summary and a plan of its own, so the messages of many small files are sorted into fewer chunks."""
 
 

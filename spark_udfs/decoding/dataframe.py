@@ -63,8 +63,9 @@ def decode(
     stream_by   columns (integers or strings) that identify a stream, if df has more than one
     engine      arrow (mapInArrow), or pandas (mapInPandas), which returns the same rows
 
-    The other options are those of `wireformat.ReadOptions`. Raises OptionError when called. Bad input is found when the
-    result is computed: in FAILFAST mode, the query ends with the text of the DecodeError.
+    The other options are those of `wireformat.ReadOptions`. Raises OptionError when called, and TypeError if df is no
+    DataFrame. Bad input is found when the result is computed: in FAILFAST mode, the query ends with the text of the
+    DecodeError.
     """
     check_frame("df", df)
     run, cannot = ENGINES[one_of("engine", engine, tuple(ENGINES))]

@@ -49,12 +49,17 @@ class FrameReader:
 
         messages   bytes, or None, in the order of the stream
 
-        Raises what `wireformat.Capture` raises when it is read.
+        Raises TypeError, and what `wireformat.Capture` raises when it is read.
         """
         return frame_of(pa.Table.from_batches(self._read(_arrow(messages)), self._fields))
 
     def each(self, messages: Iterable[pd.Series]) -> Iterator[pd.DataFrame]:
-        """Yields the rows of one stream whose messages come in several Series, for mapInPandas over whole streams."""
+        """Yields the rows of one stream whose messages come in several Series, for mapInPandas over whole streams.
+
+        messages   Series of bytes, or None, in the order of the stream
+
+        A transaction may begin in one Series and end in another. Raises the errors of a call while iterating.
+        """
         arrays = (pa.record_batch([_arrow(one)], schema=_PAYLOAD) for one in messages)
         for batch in self._read(pa.RecordBatchReader.from_batches(_PAYLOAD, arrays)):
             yield frame_of(pa.Table.from_batches([batch], self._fields))
@@ -83,6 +88,8 @@ def change_reader(
     tables, kinds   as in `wireformat.Capture.changes`
     columns   columns of the row-change table; None for all. `message` is the index of the message, in a call its index
               in the Series
+    tables    patterns `schema.table`: only row changes of these tables
+    kinds     only these kinds of records
 
     The other options are those of `wireformat.Capture`. Raises OptionError.
     """
@@ -128,7 +135,7 @@ def typed_reader(
 ) -> FrameReader:
     """Returns a function from a pandas Series of messages to a DataFrame of the typed changes of one table.
 
-    table       `public.orders`; names with a dot in double quotes
+    table       `public.orders`; names with a dot in double quotes. Changes of other tables are left out
     schema      the columns: a mapping of column to SQL type, or a pyarrow Schema
     committed   True returns the changes of transactions that are committed in the messages of a call, in commit order.
                 False returns every change in the order of the messages, also one whose transaction begins or ends

@@ -196,7 +196,7 @@ class _SparkTable:
         self._options, self._listed, self._table = options, listed, options.table
         self.schema = self.part(-1).schema
         self.keys: Sequence[str] | None = None
-        """The key of the current rows: [] for the identity that the stream states, else see `latest`."""
+        """The keys of the current rows: [] for the identity that the stream states, else see `latest`."""
         if options.state == "latest":
             if options.keys is not None:
                 self.keys = split_option("keys", options.keys)

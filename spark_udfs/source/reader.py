@@ -39,7 +39,7 @@ MESSAGES = "messages"
 OLD = "_old"
 
 VERSION = 2
-"""Of offsets: the fields of a SlotPosition, the LSN as a text. Checkpoints have them, so they are never changed.
+"""Offsets have the fields of a SlotPosition, the LSN as a text. Checkpoints have them, so they are never changed.
 Version 1 has no timeline."""
 
 

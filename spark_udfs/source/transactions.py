@@ -16,7 +16,7 @@ from wireformat.framing.copy_data import ENVELOPE_BYTES
 from wireformat.live.transaction_ends import END_LSN_AT, Piece, bytes_at
 
 SLICE_BYTES = 8 << 20
-"""A slice is cut at the first end of a transaction after so many bytes; each is read by a task."""
+"""A slice, which one task reads, ends at the first end of a transaction after this many bytes."""
 
 TRANSACTION_BYTES = 1 << 30
 """The largest transaction: it is in memory as a whole, and travels with one task."""
@@ -254,7 +254,7 @@ def _whole(part: Arrived, descriptions: Sequence[bytes]) -> pa.Array:
 
 
 def _numbers_at(messages: pa.Array, at: int, size: int) -> Array:
-    """Returns the unsigned numbers of so many bytes at a byte of each message."""
+    """Returns the unsigned numbers of `size` bytes at byte `at` of each message."""
     found = np.zeros(len(messages), np.uint64)
     for index in range(size):
         found = (found << np.uint64(8)) | bytes_at(messages, at + index).astype(np.uint64)

@@ -38,10 +38,10 @@ LSN_FUNCTIONS = (
 def register(spark: SparkSession) -> None:
     """Registers the SQL functions and the data source `wireformat`.
 
-    The functions are wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value.
+    spark   the session, also one of Spark Connect
 
-    Call it once per session; more calls do no harm. docs/spark.md describes the functions. Raises TypeError if
-    `spark` is no session.
+    The functions are wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value. Call it once
+    per session; more calls do no harm. Raises TypeError if it is no session. docs/spark.md describes the functions.
     """
     if not all(hasattr(spark, name) for name in ("sql", "udf", "udtf")):  # Spark Connect has a class of its own
         raise TypeError(f"spark: expected a SparkSession, got {type(spark).__name__}")

@@ -44,7 +44,7 @@ def _of_row(names: Sequence[str], keys: Sequence[str]) -> list[str]:
 def steps_of(typed: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     """Returns the steps of typed changes, with the columns of `steps_schema`; raises BadRows for a row without a key.
 
-    Of several steps of one key, only the last one that has a row keeps it: the others are never shown.
+    If a key has several steps, only the last one with a row keeps it: the others are never shown.
     """
     schema = steps_schema(typed.schema, keys)
     kinds = kinds_of(typed["_change_type"])

@@ -56,8 +56,8 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
 
     The call runs a small query for the last TRUNCATE and for changes without a key or sequence. If rows moved to other
     keys without some of their values, or if the table has had several OIDs, it runs one more query for each. Save
-    `typed` as a table or cache it if it is expensive to compute. Raises OptionError, and BadRows for changes that
-    cannot be ordered or applied.
+    `typed` as a table or cache it if it is expensive to compute. Raises OptionError, TypeError, and BadRows for changes
+    that cannot be ordered or applied.
     """
     return latest_rows(checked_rows(typed, keys, stream_by))
 

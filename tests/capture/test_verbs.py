@@ -19,7 +19,7 @@ SERVER_CAPTURES = [name for name in capture_names() if "test-decoding" not in na
 
 
 TABLES_CHECKED = 4
-"""About so many tables of each capture are compared."""
+"""About how many tables of each capture are compared."""
 
 
 def check(messages: list[bytes], format: str, **options: Any) -> None:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("command_line", "commands"))
 CAPTURE = ROOT / "examples" / "sample_capture.parquet"
 IN_A_SHORT_RUN = 2
-"""So many of the examples; each starts an interpreter or more."""
+"""Number of examples in a short run; each starts an interpreter or more."""
 
 (MAKES_CAPTURE,) = re.findall(r'^    python (-c) "(.*)"$', PAGES, re.MULTILINE)
 """The command of the pages that makes capture.bin."""

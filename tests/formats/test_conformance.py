@@ -299,7 +299,7 @@ def check_dropped(kept: list[wf.Event], dropped: list[wf.Event], table: pa.Table
 
 
 FEW = 50
-"""Of so many mutants all may be good, or unknown."""
+"""If there are fewer mutants, all may be good or unknown."""
 
 
 @each_mutation

@@ -29,7 +29,7 @@ FORMAT = "pgoutput"
 MESSAGES_PER_ROUND = 60
 MOST_MUTATIONS = 3
 ONE_IN_GOOD = 3
-"""Of so many messages one is left as it is, so that streams go on for a while."""
+"""One in this many messages is left as it is, so that streams go on for a while."""
 
 _OIDS = (16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1082, 1083, 1114, 1184, 1186, 1266, 1700, 2950, 3802, 1007, 1009)
 

@@ -39,7 +39,7 @@ NOT_COMPARED = ("message", "record", "lsn")
 
 OF_CELLS, COLUMNS = 50, 400
 LONG_NAME = b"x" * 17_000
-"""Of a column; in MANY_ROWS it takes more than the 2 GiB of a column of texts."""
+"""The name of a column; in MANY_ROWS it takes more than the 2 GiB of a column of texts."""
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ LIES = {
 }
 
 ONE_IN = 11
-"""Batches are long and made of the other samples: of their mutants, one in so many is tried."""
+"""One in this many mutants of a batch is tried: batches are long and made of the other samples."""
 
 
 def batch_bytes(message: bytes) -> int:

@@ -37,7 +37,7 @@ class Sample:
     writing: Mapping[str, Any] = field(default_factory=dict)
     batch_bytes: int = MANY
     one_in: int = 1
-    """Of so many mutants, one is tried; every truncation is."""
+    """One in this many mutants is tried, and every truncation."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,7 +94,7 @@ class Drawing:
 
 
 def wrapped(words: Sequence[str], width: int, between: str = ", ") -> list[str]:
-    """Words in lines of at most so many characters, if no word is longer."""
+    """Words in lines of at most `width` characters, if no word is longer."""
     lines: list[str] = []
     for word in words:
         if lines and len(lines[-1]) + len(between) + len(word) <= width:

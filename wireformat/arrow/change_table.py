@@ -90,7 +90,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of `changes` as record batches, in constant memory; the options are the same.
 
-    Raises OptionError when called, and while iterating what `changes` raises.
+    Raises OptionError when called, and the other errors of `changes` while iterating.
     """
     checked = ReadOptions.check(
         mode=mode,

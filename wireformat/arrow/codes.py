@@ -16,7 +16,7 @@ MOST_FOR_RADIX_SORT = 1 << 16
 """numpy sorts numbers of 16 bits without comparing them."""
 
 MOST_BITS = 63
-"""The bits of a code: int64 without its sign."""
+"""The most bits of a code: int64 without its sign."""
 
 _MOST_BYTES = 1 << 30
 """Longer texts get offsets of 64 bits: Arrow's offsets of 32 bits end at 2 GiB."""
@@ -26,7 +26,7 @@ HASH_BITS = (1 << 40) - 1
 
 
 def combined_codes(columns: Sequence[Array], most_bits: int = MOST_BITS) -> Array:
-    """Returns int64[n]: rows with equal codes in all columns have the same code, of at most so many bits."""
+    """Returns int64[n]: rows with equal codes in all columns have the same code, of at most `most_bits` bits."""
     codes, count = np.asarray(columns[0], np.int64), _count(columns[0])
     for column in columns[1:]:
         more = _count(column)
@@ -64,7 +64,7 @@ def encoded(column: pa.ChunkedArray) -> Array:
 def codes_of_values(column: pa.ChunkedArray) -> Array:
     """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0.
 
-    Of maps, null and the empty one have the same code.
+    A null map and an empty one have the same code.
     """
     if pa.types.is_map(column.type):
         if len(column) <= _FEW and column.type == TEXT_MAP:

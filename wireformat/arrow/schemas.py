@@ -70,7 +70,7 @@ def with_format(schema: pa.Schema, format: str | None) -> pa.Schema:
 
 
 def change_schema(columns: Sequence[str] | None = None) -> pa.Schema:
-    """Returns the schema of the columns asked for, in the order of the table; None asks for all.
+    """Returns the schema of the row-change table with these columns, in the order of the table; None for all.
 
     Raises OptionError for a column that is unknown or named twice.
     """
@@ -106,7 +106,8 @@ SEQUENCE = pa.struct(
 def committed_schema(changes: pa.Schema) -> pa.Schema:
     """Returns the schema of committed rows: `sequence`, the columns of the row changes, `username`, `origin`.
 
-    Raises TypeError, and OptionError where the row changes have columns of these names.
+    changes   the schema of the row changes
+    Raises OptionError if the row changes have columns of these names, and TypeError if it is no pyarrow Schema.
     """
     if not isinstance(changes, pa.Schema):
         raise TypeError(f"changes: expected a pyarrow Schema, got {type(changes).__name__}")

@@ -26,8 +26,8 @@ PACKED_BYTES = MESSAGE_BATCH_BYTES
 """About how many bytes of messages small files may have that are one chunk: as many as are decoded together."""
 
 LEAST_CHUNKS = 8
-"""Small files that are one chunk have at most one in so many of all bytes, since chunks are read at the same time. If
-the files are about as large as each other, there are at least so many chunks."""
+"""Small files that share a chunk have at most one eighth of all bytes, since chunks are read in parallel. If the files
+are about equally large, there are at least eight chunks."""
 
 MOST_RANGES = 20_000
 """About the largest number of ranges of Parquet files: the memory for the plan of a stream grows with them."""

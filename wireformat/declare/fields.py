@@ -236,7 +236,7 @@ class Time(Subconstruct):
 
 
 class Counted(Subconstruct):
-    """So many items; the path of an error names the item: `cells[3]`.
+    """Items whose number is given; the path of an error names the item: `cells[3]`.
 
     count   the field before the items, or a function of the fields before
     """

@@ -29,7 +29,7 @@ COLUMN_CHUNK_BYTES = 1024
 """Memory that a column of a row group takes until the footer is written; more for long names and values."""
 
 _BUFFER_BYTES = 1 << 16
-"""How many bytes are written to a file at once: a call of Python for each page would wait for other threads."""
+"""Number of bytes written to a file at once: a call of Python for each page would wait for other threads."""
 
 
 class WrittenFile(NamedTuple):

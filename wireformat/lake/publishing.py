@@ -10,8 +10,7 @@ from typing import TypeVar
 Table = TypeVar("Table")
 
 PUBLISHED_AT_ONCE = 8
-"""How many tables are published at once, whatever the number of processors: most of the time is spent waiting for a
-durable disk or an object store."""
+"""Number of tables published at once, however many processors there are: the threads mostly wait for the storage."""
 
 
 def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:

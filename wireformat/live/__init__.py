@@ -10,7 +10,7 @@ slots, checks         slots of a server; what must be right before a stream star
 catalog_queries       parts of queries that depend on the version of the server
 administration        a slot is checked, created, dropped
 sink                  the lake
-follower, retries     a run of `follow`, and when it connects again or gives up
+follower, retries     a run of `follow`, from a slot to a lake, and when it connects again or gives up
 progress              how far a run has come, and what the server says meanwhile
 following             `follow` and its options
 """

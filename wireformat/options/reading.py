@@ -67,9 +67,9 @@ class ReadOptions:
     known_tables    pairs of schema and table. gaussdb-text writes names without quotes: where blanks in them leave a
                     choice, one of these tables is preferred
     exclude_users   transactions whose BEGIN carries one of these names are left out
-    skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
-    strict          raise OrderError at a record that is out of order, whatever the mode (docs/order.md)
-    dialect         postgresql or opengauss: whose `pgoutput` it is; other formats ignore it
+    skip_empty_xacts    transactions that the other filters, except kinds, leave empty are left out
+    strict          raise OrderError, whatever the mode, at a record that is out of order (docs/order.md)
+    dialect         postgresql or opengauss: whose `pgoutput` it is; ignored by other formats
     Raises OptionError.
     """
 

@@ -3,7 +3,7 @@
 Source: GaussDB document "Logical Decoding Options"; openGauss's documentation of the same functions. The page of the
 document leaves the name of auto-advance blank: the text is that of the option of this name.
 
-Of PostgreSQL's test_decoding there are the options that shape its text, with the plugin's defaults. Its others choose
+For PostgreSQL's test_decoding, it has the options that shape its text, with the plugin's defaults. The others choose
 what is sent (only-local, include-rewrites, stream-changes) or declare it (force-binary). Source: its test_decoding.
 """
 
@@ -295,7 +295,7 @@ def listed(known: Sequence[str]) -> str:
 def nearest(name: str, known: Iterable[Any]) -> str:
     """Returns `, did you mean x?`, or an empty text if no known name is similar. The case does not matter.
 
-    Of a name that is the first word of several, such as gaussdb, all of these are named.
+    If the name is the first word of several names, as gaussdb is, all of these are named.
     """
     names = [str(item) for item in known]
     longer = [item for item in names if item.startswith(f"{name}-")]

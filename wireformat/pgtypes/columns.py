@@ -229,7 +229,7 @@ def column_type(sql: SqlType) -> ColumnType:
 
 
 def _numeric(precision: int, scale: int = 0) -> ColumnType:
-    """Of numeric(precision, scale); a value has at most precision - scale digits before the point."""
+    """The column of a numeric(precision, scale); a value has at most precision - scale digits before the point."""
     digits, after = max(precision, scale, precision - scale), max(scale, 0)
     if not 1 <= digits <= MAX_DIGITS:
         return TEXT

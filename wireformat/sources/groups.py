@@ -21,14 +21,15 @@ GROUP_BYTES = 32 << 20
 """At this number or size, the rows of a table become a typed batch, and a row group of its file."""
 
 _LEFT_OF_MEMORY = 7 / 8
-"""If too many bytes are waiting, so many go that they fill this share of the memory: not each next part makes room."""
+"""If too many bytes are waiting, groups are yielded until the rest fills this share of the memory, so that not every
+further part has to make room."""
 
 _COPIED_OF_MEMORY = 1 / 8
 """What was copied may be kept a second time, up to this share of the memory."""
 
 JOINED_PARTS, SMALL_BYTES = 8, 32 << 10
-"""How many consecutive parts of a table become one part, if each has at most this size; fewer do if too many bytes are
-waiting."""
+"""This number of consecutive parts of a table is joined if each has at most this size; fewer are joined if too many
+bytes are waiting."""
 
 
 def groups_of_tables(
@@ -69,7 +70,7 @@ def size_of(rows: pa.RecordBatch | NotedSelection) -> int:
 
 
 def first_rows(parts: Parts, count: int) -> Parts:
-    """Returns the first rows of all parts, up to so many."""
+    """Returns the first `count` rows of all parts."""
     found: Parts = []
     for rows in parts:
         if len(rows) > count:
@@ -155,7 +156,7 @@ class Groups:
         self._size += size
 
     def _join_small(self, table: TableName, least: int) -> None:
-        """Joins the last parts of a table, if at least so many are small: beside its rows, each takes some memory."""
+        """Joins the last parts of a table if at least `least` are small: a part takes memory besides its rows."""
         parts = self._held[table]
         small: list[NotedSelection] = []
         for rows in reversed(parts[-JOINED_PARTS:]):

@@ -36,7 +36,7 @@ class Picked(NamedTuple):
 def pick_message(source: Source, index: int) -> Picked:
     """Returns the message of this index; raises OptionError if the source has fewer.
 
-    Of a Parquet file, only the row group of the message is read.
+    In a Parquet file, only the row group of the message is read.
     """
     if not isinstance(source, MessageSource):
         return _of_parquet(source, index)

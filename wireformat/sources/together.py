@@ -15,7 +15,7 @@ from .source import Source, SourceMessages
 Item = TypeVar("Item")
 
 PIECE_SHARE = 8
-"""One part in so many of a memory limit may be put together."""
+"""Messages up to this fraction of a memory limit, an eighth, are decoded together."""
 
 
 def chunked(arrays: Iterable[pa.Array], most_bytes: int | None = None) -> Iterator[pa.ChunkedArray]:

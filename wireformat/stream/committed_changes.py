@@ -20,7 +20,9 @@ from .transactions import TransactionMachine
 class Sequence(NamedTuple):
     """The position of a change in its stream. It is unique, and changes sort by it.
 
-    commit_lsn   the commit LSN of its transaction, or else the csn, or else the transaction's number in the stream
+    commit_lsn   the commit LSN of its transaction. Despite the name: its csn if the stream sends no commit LSN (the
+                 serial plugins, and gaussdb-json and gaussdb-text without batches), and without either (test-decoding)
+                 its number in the stream, from 1
     ordinal      its index among all changes of its transaction, including those that were rolled back
     """
 

@@ -61,7 +61,8 @@ class Decoder:
     def decode(self, message: Any) -> list[Event]:
         """Returns the events of one whole message, a bytes-like object; None has no events.
 
-        Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error.
+        Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error. Raises
+        TypeError, LimitExceeded, and OptionError after a call of `feed`.
         """
         if self._buffer is not None:
             raise OptionError(
@@ -77,7 +78,7 @@ class Decoder:
 
         Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error. What
         comes after the message with the error is read by the next call of `feed` or `close`. Raises OptionError for a
-        format in which the end of a message cannot be found.
+        format in which the end of a message cannot be found, and after a call of `decode`; TypeError, LimitExceeded.
         """
         try:
             memoryview(data)

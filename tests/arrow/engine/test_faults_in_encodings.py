@@ -30,7 +30,7 @@ WORDS = {
     "cp1252": "größe",
     "ascii": "",
 }
-"""Of each encoding a word; in Shift-JIS that of `表` ends in a backslash, which is none in a text but for JSON."""
+"""A word in each encoding; in Shift-JIS, `表` ends in a backslash, which counts as one only in JSON."""
 
 TAILS = (b"\xff", b"\x81", b"\x81 ", b"\xfe\xff ok", b"\x8f\xa1", b"\x90\x30\x81 x", b"\xa4\xd4\xa4")
 """What may not be text."""

@@ -76,8 +76,8 @@ WORDS = {
     "latin-1": ("Schlüssel", "ÿ", "größe", "größte"),
     "koi8-r": ("номер", "я", "статус", "таблица"),
 }
-"""Of an encoding: names of columns, and of a table. Some characters of two bytes end with a backslash or a letter. Some
-have three or four bytes."""
+"""For each encoding: names of columns, and of a table. Some characters of two bytes end with a backslash or a letter.
+Some have three or four bytes."""
 
 
 @pytest.mark.parametrize("encoding", sorted(WORDS))

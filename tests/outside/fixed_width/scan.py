@@ -31,7 +31,7 @@ def find_kind(buffer, at, stop):
 
 @inner
 def text_length(buffer, at, width):
-    """Of a text that is padded with blanks."""
+    """The length of a text that is padded with blanks."""
     while width > 0 and buffer[at + width - 1] == BLANK:
         width -= 1
     return width

@@ -35,7 +35,7 @@ from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .layouts import Layout, LayoutImage, numbered_layouts
 
 MOST_BYTES = 1 << 24
-"""The bytes of the notes of layouts that are kept. Their names, as Python's objects, take several times as much."""
+"""The most bytes of the notes of layouts that are kept. Their names, as Python objects, take several times as much."""
 
 _OF_LAYOUT = 1 << GIVEN + NEW | 1 << GIVEN + OLD | 1 << HAS_UNCHANGED | 1 << UNTYPED
 """The bits of PRESENT that rows of a layout have in common."""

@@ -118,11 +118,11 @@ _RELATION_SLOTS = 1 << 10
 """A power of two: how many last codes of relations are remembered, to be tried first."""
 
 _KINDS, _PRESENT_BITS, _SLOT_FOLD = len(KINDS), 1 << (UNTYPED - GIVEN + 1), 8
-"""Of the key of a relation, a kind and what is present: how many kinds there are, how many combinations of bits; and by
-how many bits the key is folded, so that relations and kinds are spread over the slots."""
+"""For the key of a relation, a kind and what is present: the number of kinds and of combinations of bits, and by how
+many bits the key is folded, so that relations and kinds are spread over the slots."""
 
 _HASH_FACTOR, _HASH_FOLD = 257, 17
-"""Of the hash of a layout: each number is added after a multiplication by the factor; at the end, the upper bits are
+"""For the hash of a layout: each number is added after a multiplication by the factor; at the end, the upper bits are
 folded onto the lower ones."""
 
 

@@ -65,8 +65,7 @@ def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) 
 
 
 ROWS_AT_ONCE = 1024
-"""How many rows are made of Python objects at once: with more of them, Python's search for garbage takes most of the
-time."""
+"""Number of rows made at once from Python objects: with more, Python's garbage collection takes most of the time."""
 
 _WITH_TEXTS = ("new", "old", "unchanged", "types", "detail", "error", "raw")
 _BYTES_PER_CHARACTER = 4

@@ -54,8 +54,8 @@ class Transactions:
                     does not know
     has_outside     whether messages that belong to no transaction are delivered where they are, without facts
 
-    Raises OrderError at a row that is out of order, BadRows at a row of an unknown kind, OptionError and StateError. Do
-    not use the object after an error.
+    Raises OptionError, StateError and TypeError; `take` also raises OrderError at a row that is out of order, and
+    BadRows at a row of an unknown kind. Do not use the object after an error.
     """
 
     def __init__(
@@ -354,8 +354,8 @@ def transactions(
                 columns are passed through
 
     The options are those of `Transactions`. docs/transactions.md explains what is delivered, and when. Raises
-    OrderError, OptionError, and BadRows at a row of an unknown kind, or if several messages were given and none could
-    be read.
+    OrderError, OptionError, TypeError, and BadRows at a row of an unknown kind, or if several messages were given and
+    none could be read.
     """
     with (
         judged_rows(record_batches(changes)) as source,

@@ -73,10 +73,10 @@ _WORDS: dict[int, tuple[type[DecodeError], str, str]] = {
     fields.BAD_KIND: (BadValue, "INSERT, UPDATE or DELETE", "other bytes"),
     fields.UNKNOWN: (UnknownRelation, "a relation that an earlier message describes", "oid %d"),
 }
-"""For each fault its error, what was expected, and what came."""
+"""For each fault: the class of its error, what was expected, and what was found."""
 
 _INSIDE = (fields.BAD_TEXT, fields.BAD_KIND)
-"""The faults of which the byte in the field is known."""
+"""The faults whose byte in the field is known."""
 
 _MARKS = re.compile("%[ds]")
 _LSN_MARK, _SPOT_MARK = 0xFEDCBA98_FEDCBA98, bytes.fromhex("fedcba98")
@@ -86,7 +86,7 @@ _TAG_LENGTHS = np.array([*map(len, _TAG_TEXTS)], np.int64)
 _TAG_PAIRS = np.stack((np.cumsum(_TAG_LENGTHS) - _TAG_LENGTHS, _TAG_LENGTHS), axis=1)
 
 _MOST_DIFFERING = 250
-"""Bytes that the numbers and the spot of a text take, at the most."""
+"""The most bytes that the numbers and the spot of a text take."""
 
 
 class ErrorTexts(NamedTuple):

@@ -1,6 +1,6 @@
 """Finds what is wrong with records that a scan has declined, by compiled walks; error_texts.py says it.
 
-Of texts in other encodings the walks only make a list: which of them are wrong, and where, is found here.
+For texts in encodings other than UTF-8, the walks only make a list; which are invalid, and where, is found here.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from ..scan.transcode import NO_STATES, text_states
 from .error_texts import ErrorTexts, ErrorWriter, ScanStep
 
 FEW = 100
-"""How many records of a stream the declaration reads first: loading the compiled walk takes as long."""
+"""Number of declined records of a stream that the declaration reads first: loading the compiled walk takes as long."""
 
 TEXT_BYTES = 1 << 10
-"""Room for the text of an error, but for the names in it."""
+"""Room for the text of an error without the names in it."""
 
 _NAME_GROWTH = 3
-"""A byte that is no text becomes U+FFFD, which has so many bytes."""
+"""An invalid byte becomes U+FFFD, which has three bytes."""
 
 
 class Faults(NamedTuple):
@@ -93,7 +93,7 @@ class FaultTable(NamedTuple):
 
 
 NO_TABLE = FaultTable("", None)
-"""In place of what is not even known of a record."""
+"""For records whose table is not known."""
 
 
 class FaultTables(NamedTuple):

@@ -1,6 +1,6 @@
 """An engine that wraps another one and checks the order of the records, in events and in record batches.
 
-Of transactions of BEGIN, row changes and COMMIT alone, it takes many at once; so do the filters of whole transactions.
+It takes many transactions at once if they have only BEGIN, row changes and COMMIT; so do the filters of transactions.
 """
 
 from __future__ import annotations

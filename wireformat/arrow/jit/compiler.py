@@ -48,7 +48,7 @@ _INNER: set[str] = set()
 """The qualified names of functions that only compiled functions call."""
 
 _ID_BYTES = 7
-"""The bits of the number from which a compilation counts its functions."""
+"""The size of the number from which a compilation counts its functions."""
 
 _FOLDER_LOCK = Lock()
 """Held while numba's folder for its cache is another one: threads import modules with compiled functions, too."""

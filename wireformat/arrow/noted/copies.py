@@ -108,10 +108,11 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, grou
 
 
 _ROWS_AHEAD, _ROW_LINES = 8, 4
-"""How many rows ahead a row is fetched, and how many of its lines: the rows of one table of many are far apart."""
+"""How many rows ahead a row is prefetched, and how many of its cache lines: the rows of one of many tables are far
+apart."""
 
 _AHEAD = 2 * LINE
-"""How many bytes after a row are fetched: the next row of its group is written there, and most rows are smaller."""
+"""How many bytes after a row are prefetched: the next row of its group is written there, and most rows are smaller."""
 
 
 @compiled

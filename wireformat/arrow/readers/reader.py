@@ -12,7 +12,7 @@ Texts: TypeAlias = "pa.StringArray | NotedTexts"
 """The texts of a column: in a column of their own, or where they were noted."""
 
 FEW_TEXTS = 256
-"""Up to this many texts are cast: loading a compiled reader would take longer, and compiling it much longer."""
+"""Up to this many texts, a cast takes less time than loading a compiled reader, and far less than compiling it."""
 
 Misfits = dict[int, str]
 """Index of a row to a description of its value, which does not fit the type. The cell is null."""

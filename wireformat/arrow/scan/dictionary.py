@@ -26,7 +26,7 @@ RESTART_IDENTITY_KEY, CASCADE_KEY, TYPE_OIDS_KEY = (
     DETAIL_KEYS.index(key) for key in ("restart_identity", "cascade", "type_oids")
 )
 
-# The first entry of kinds, of detail keys, of tokens, and of type names, which follow each other by type number.
+# The first entry of kinds, of detail keys, of tokens, and of type names, which are in the order of the type OIDs.
 FIRST_KIND = 0
 FIRST_KEY = len(KINDS)
 FIRST_TOKEN = FIRST_KEY + len(DETAIL_KEYS)
@@ -54,4 +54,4 @@ def _make_dictionary() -> tuple[Array, Array]:
 
 
 DICTIONARY, DICTIONARY_TEXT = _make_dictionary()
-"""DICTIONARY: int32[n, 2], the pair of each constant text; length 0 for type numbers that are in no catalogue."""
+"""DICTIONARY: int32[n, 2], the pair of each constant text; length 0 for type OIDs that are in no catalogue."""

@@ -52,7 +52,7 @@ ENDS = 21  # + map: one past the row's last cell
 STEPPED, STEPPED_MESSAGE, STEPPED_RECORD = 24, 25, 26
 ERROR = 27  # pair: what is wrong with a record that is CORRUPT; not noted in other rows
 ROW_FIELDS = 29
-# Of a row that is DECLINED_REST: where the last record begins whose framing was looked at, and its index.
+# In a DECLINED_REST row: where the last record begins whose framing was looked at, and its index.
 FRAMING = ERROR
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
@@ -208,9 +208,9 @@ _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 def _mapped(type: type[np.generic], *shape: int) -> Array:
-    """Returns memory of its own pages, which the system has again when the array goes.
+    """Returns an array in pages of its own, which go back to the system when the array is freed.
 
-    C's allocator would keep so much memory when it is freed, because it then expects more blocks of that size.
+    C's allocator would keep such a large block after it is freed, in the expectation of further ones.
     """
     size = int(np.prod(shape)) * np.dtype(type).itemsize
     return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), type).reshape(shape)

@@ -145,7 +145,7 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
 
 
 _LARGEST = np.array([10**digits - 1 for digits in range(20)] + [2**64 - 1] * 12, np.uint64)
-"""The largest numbers of so many digits."""
+"""The largest number with `index` digits."""
 
 PAIRS = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), np.uint8)
 

@@ -60,7 +60,7 @@ LONGEST_SHARED, SLOTS = 64, 4096
 slot remembers the last text with its hash."""
 
 MANY_INVALID = 100
-"""After so many invalid texts, others are found before they are joined."""
+"""After this many invalid texts, further ones are found before the texts are joined."""
 
 LEAD = 8
 """Bytes before the joined texts: the last eight bytes of a text are read at once, however short it is."""

@@ -22,8 +22,8 @@ BATCH_ROWS = 1 << 13
 """Record batches are joined up to this many rows: reading a batch takes a millisecond, however small it is."""
 
 COMPACTED_ROWS = 1 << 17
-"""Changes wait until they are so many, and as many as the table has rows: then each change costs a copy of about one
-row."""
+"""Changes wait until there are at least this many, and as many as the table has rows: each change then costs a copy of
+about one row."""
 
 
 @checks_keywords

@@ -44,12 +44,11 @@ _Key = tuple[TableName, int, str]
 
 
 _MOST_EPOCHS = 1000
-"""How many epochs a table may have in a chunk. Beyond, rows that name a part of the columns may count for another
-version of the table."""
+"""The most epochs of a table in a chunk. Beyond, rows that name a part of the columns may count for another version."""
 
 
 _MOST_LAYOUTS = 100_000
-"""For how many layouts it is remembered what their rows tell. More are looked at anew, which takes longer."""
+"""Number of layouts whose facts are remembered. With more, all are looked at anew, which takes longer."""
 
 
 class Observations:
@@ -174,8 +173,8 @@ class Observations:
 
 _RUN_FIELDS = 5
 _FACT, _SEGMENT, _FIRST, _LAST, _COUNT = range(_RUN_FIELDS)
-"""Of a run, the rows of a segment that tell the same: the fact, the segment, the first and the last row, and how many
-there are."""
+"""Fields of a run, the rows of a segment that tell the same fact: fact, segment, first and last row, and number of
+rows."""
 
 
 @compiled

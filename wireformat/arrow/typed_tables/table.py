@@ -50,13 +50,13 @@ def typed(
     schema     the columns of the result. None: those of the rows, with the types of the rows and the type modifiers of
                RELATION rows. Otherwise the result of `tables`, a mapping of column to SQL type such as `numeric(10,2)`,
                or a pyarrow Schema
-    images     new: one row per change. both: two rows for an UPDATE with an old image, update_preimage and
+    images     new: one row per change. both: two rows for an UPDATE with a before image, update_preimage and
                update_postimage
     mode       for values that do not fit their type. FAILFAST raises BadCell. PERMISSIVE returns null and names the
                cell in `_error`. DROPMALFORMED drops the change and counts it in the metadata `wireformat.dropped`
     evolution  for columns that change. union returns all columns, with a type that holds all values. error raises
                BadRows. versions returns a dict of tables, keyed by the version numbers of `tables`
-    complete   fill values that were not sent from the old image
+    complete   fill values that were not sent from the before image
     split_key_changes, keys   split an UPDATE that changes a column of keys into a delete and an insert
     versions   the result of `tables` for a larger part of the stream, if schema is not: it lists columns that an UPDATE
                omits
@@ -64,6 +64,7 @@ def typed(
     format     the format of the changes, if their metadata do not name it. It determines the meaning of type names. If
                the format is unknown, only types that PostgreSQL and openGauss share are built in, and all other values
                are text
+    returns    a pyarrow Table; with evolution="versions" a dict of them
 
     docs/typed.md describes the columns, docs/types.md the types. Raises BadCell (FAILFAST), BadRows, TypeError and
     OptionError; OptionError also if a mapping or a pyarrow Schema has a column that no row names.

@@ -79,7 +79,7 @@ class TypedChanges:
         about = ("_change_type", "_old", "_unchanged", *([RELATION_ID_COLUMN] if self._has_oids else ()))
         self.columns = list(dict.fromkeys([*self._rows.names, *about]))
         self._last_lsns = np.zeros(0, np.uint64)
-        """By stream, that of the last transaction."""
+        """The commit LSN of the last transaction of each stream."""
         self._faults: Counter[str] = Counter()
         self._faults_of_scope: Counter[int] = Counter()
 

@@ -27,7 +27,7 @@ _MOST_FOUND = 10_000
 """For how many kinds of rows a table remembers the version. More are found anew, which takes longer."""
 
 _ROWS_AT_ONCE = 1 << 10
-"""How many rows are compared at once to find where their layout changes: for most tables it soon does not matter."""
+"""Number of rows compared at once to find where their layout changes: for most tables, few comparisons are needed."""
 
 
 @dataclass(frozen=True)

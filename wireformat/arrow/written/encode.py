@@ -28,7 +28,7 @@ ROWS = 1 << 16
 """Rows that are written together."""
 
 FEW_ROWS = 1 << 10
-"""Of fewer rows Arrow's own check is faster than `are_sound`."""
+"""For fewer rows, Arrow's own check is faster than `are_sound`."""
 
 REQUIRED = ("kind", "table_schema", "table_name", "new", "old", "types")
 """Columns that rows cannot do without."""

@@ -36,8 +36,8 @@ _HASHED = 8
 """Words of eight bytes of the texts of a step that are hashed, or all if there are less than twice as many."""
 
 _BEFORE, _COUNT, _ENDS, _LETTERS, _LAST, _FIELDS = range(6)
-"""Of a step: the number before it, how many texts, -1 for NULL, where their ends and bytes are, and the step that was
-taken last after this one: most rows of a table take the same."""
+"""Fields of a step: the number before it, the number of texts, -1 for NULL, where their ends and bytes are, and the
+step taken last after this one: most rows of a table take the same."""
 
 
 class Steps(NamedTuple):

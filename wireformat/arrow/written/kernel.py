@@ -20,7 +20,7 @@ from .columns import Lists, Texts, is_valid
 from .heads import NO_CODE
 
 LENGTH_BYTES = 4
-"""The bytes of a value's length."""
+"""The bytes of the length before a value."""
 
 HEAD_BYTES = 12
 """The bytes of a framed record before its kind: length and LSN."""

@@ -101,8 +101,9 @@ class Layouts:
         return messages if found[0] is found[1] and same == event else None
 
     def learn(self, code: int, event: Event, messages: list[bytes], values: int, known: list[ByteLayout]) -> None:
-        """After an event of a row with this number was written as these messages; the row has so many values.
+        """Learns from an event of a row with this number, which was written as these messages.
 
+        values  the number of values that the row has
         known   the layouts of the rows that are measured, to which that of the row is added
         """
         if self.repeated(event):

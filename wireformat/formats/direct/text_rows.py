@@ -17,7 +17,7 @@ WriteTable = Callable[[str, str, str], bytes]
 
 
 def quoted_rows(dialect: Dialect) -> RowParts:
-    """Of the formats whose lines name a table in quotes."""
+    """Returns the parts of the rows of formats whose lines name a table in quotes."""
 
     def write_table(schema: str, table: str, encoding: str) -> bytes:
         return write_relation(schema, table, encoding, dialect) + b":"
@@ -26,7 +26,7 @@ def quoted_rows(dialect: Dialect) -> RowParts:
 
 
 def unquoted_rows() -> RowParts:
-    """Of gaussdb-text."""
+    """Returns the parts of the rows of gaussdb-text."""
     return _line_rows(write_unquoted, OPENGAUSS)
 
 
@@ -57,7 +57,7 @@ def _line_rows(write_table: WriteTable, dialect: Dialect) -> RowParts:
 
 
 def json_rows(event: RowChange, encoding: str) -> Iterator[Part]:
-    """Of gaussdb-json and mppdb-json; see RowParts."""
+    """The parts of the rows of gaussdb-json and mppdb-json; see RowParts."""
     table, kind, *_ = KEYS
     yield b'{"%s":' % table.encode() + write_string(write_relation(event.table_schema, event.table_name, encoding))
     yield b',"%s":' % kind.encode() + write_string(event.kind.encode())
@@ -78,7 +78,7 @@ def json_rows(event: RowChange, encoding: str) -> Iterator[Part]:
 
 
 def sql_rows(event: RowChange, encoding: str) -> Iterator[Part]:
-    """Of sql-decoding; see RowParts."""
+    """The parts of the rows of sql-decoding; see RowParts."""
     relation = write_relation(event.table_schema, event.table_name, encoding)
     check_images(event)
     if not isinstance(event, Insert):

@@ -47,7 +47,7 @@ FORM = (1 << GROUP_SHIFT) - 1
 """The bits of the form without its group."""
 
 ELEMENT_OID_SHIFT = 14
-"""Of an array or vector: from this bit on, the number of the type of its elements."""
+"""In the form of an array or vector, the type OID of its elements begins at this bit."""
 
 _SCALARS = {
     **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),

@@ -27,7 +27,7 @@ from ..primitives import read_16, read_32, read_64, write_decimal
 from .forms import BAD, SIZE_OF_FORM, write_word
 
 LEAST_POWER, MOST_POWER = -324, 292
-"""How many powers of ten there are by which floats of 64 bits are divided."""
+"""The range of the powers of ten by which floats of 64 bits are divided."""
 
 _MOST = np.uint64(0xFFFFFFFFFFFFFFFF)
 

@@ -33,7 +33,7 @@ from .fields import (
 LOW_HALF = 0xFFFFFFFF
 
 MOST_TAGS = 3
-"""How many kinds of tags may be expected in a field."""
+"""Number of sets of tags that a field may expect."""
 
 SHAPES = FAULTS * len(IMAGES) * len(FIELDS) * MOST_TAGS * 2**5
 
@@ -58,7 +58,7 @@ NO_TABLE_INDEX = 0
 """In place of the table of an error whose table is not known."""
 
 MOST_PROBES = 8
-"""In so many slots the names of a table are looked up. Names that are not found there are taken for another table's."""
+"""Number of slots in which the names of a table are looked up. Names not found there count as another table's."""
 
 
 @compiled

@@ -82,7 +82,7 @@ STOPPED = -1
 """In place of where a field ends: the walk is over. Either a fault is noted, or the declaration reads the record."""
 
 NO_NULL = -1
-"""Of texts that cannot be NULL."""
+"""For texts that cannot be NULL."""
 
 
 @inner

@@ -84,7 +84,7 @@ FIELD_OF = np.zeros(3, np.int64)
 FIELD_OF[[NAME, VALUE, TYPE]] = IN_CELL_NAME, IN_VALUE, IN_TYPE
 
 MOST_TABLE_BYTES = HEAD_BYTES - len(b"table : INSERT:")
-"""For a table in TEXT with longer names, the hint at another format may be too short."""
+"""If the names of a table in TEXT are longer, too few bytes may be left for the hint at another format."""
 
 COLONS = int.from_bytes(bytes([COLON]) * 7, "little")
 
@@ -278,7 +278,7 @@ def _json_schema_end(buffer: Array, at: Int, length: Int) -> Int:
 @inner
 def _string_at(buffer: Array, at: Int, stop: Int, number: Int) -> Int:
     """Where the content of a string of JSON begins, by its number in a record that the scan has noted; -1 if there are
-    not so many."""
+    fewer."""
     while at < stop:
         if buffer[at] == QUOTE:
             if number == 0:

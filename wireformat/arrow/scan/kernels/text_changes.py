@@ -79,7 +79,7 @@ FIRST_KNOWN, KNOWN_ENTRIES = len(DICTIONARY), 2
 """From FIRST_KNOWN on, for each table: the pair of `schema table`, and the length of the schema, which is no pair."""
 
 NO_LENGTH = (1 << 31) - 1
-"""Stands for a name that equals no bytes: the scan then leaves names that are not ASCII to the grammar."""
+"""The length of a name that no bytes may equal: the scan then leaves names that are not ASCII to the grammar."""
 
 
 class KnownTables:

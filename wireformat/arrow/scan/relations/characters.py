@@ -34,8 +34,8 @@ _CODES = np.array([*range(1, _LINE), *range(_LINE + 1, 0xD800), *range(0xE000, 1
 """The characters that a table may have. Lines separate them: Python's encoders of JIS X 0213 lose a zero character."""
 
 LONGEST, _ALPHABETS_END = 4, 0x2000
-"""The most bytes of a character. Those with so many, which GB 18030 has, are letters of alphabets: with all 40,000, the
-table would have 8 MB."""
+"""The most bytes of a character. Of those with four bytes, which GB 18030 has, only codes below the second number are
+kept, the letters of alphabets: with all 40,000, the table would have 8 MB."""
 
 
 @cache

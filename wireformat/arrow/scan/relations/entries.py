@@ -10,8 +10,8 @@ the names of schema and table. Of pgoutput: what `detail` says of the relation, 
 keys. From CELLS on there are CELL_ENTRIES for each column."""
 
 NEXT, HEAD, TAIL = range(DETAILS, DETAILS + 3)
-"""Of a learned relation, in place of details. NEXT is no pair: another relation of the table or 0, and in the first one
-how many there are. HEAD and TAIL are patterns."""
+"""The entries of a learned relation in place of details. NEXT is no pair: another relation of the table or 0, and in
+the first one their number. HEAD and TAIL are patterns."""
 
 CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_QUOTED, CELL_ENTRIES = range(5)
 """CELL_FACTS is the pattern before a value. Of pgoutput it is no pair: whether the column is in the key, and the form

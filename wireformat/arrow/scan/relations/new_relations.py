@@ -52,7 +52,7 @@ for _byte, _name in REPLICA_IDENTITIES.items():
     _IDENTITIES[_byte] = bytes(_IDENTITY_TEXT).index(_name.encode()), len(_name)
 
 _ESCAPED = np.zeros((256, 7), np.uint8)
-"""For each byte, how many bytes it has in a string of JSON, and these."""
+"""For each byte: the number of bytes that it has in a string of JSON, and these bytes."""
 for _byte in range(256):
     _text = encode_basestring(chr(_byte))[1:-1].encode("latin-1")
     _ESCAPED[_byte, : len(_text) + 1] = len(_text), *_text

@@ -307,7 +307,7 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, decode
 
 
 _ONES, _LOW_BITS, _HIGH_BITS = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F, -0x7F7F7F7F7F7F7F80
-"""For each of eight bytes: the lowest bit, all but the highest one, and the highest one."""
+"""In each of eight bytes: the lowest bit, all bits but the highest, and the highest bit."""
 
 
 @inner
