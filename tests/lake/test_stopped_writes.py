@@ -134,6 +134,21 @@ def test_files_of_delta_tables_that_no_commit_names(has_commits: bool, tmp_path:
     assert logged is None or logged.exists()
 
 
+def test_files_of_delta_tables_that_only_a_checkpoint_names_stay(tmp_path: Path) -> None:
+    """The manifest is older than the tables, so that their files look like those of a write that was killed."""
+    write(MESSAGES[:20], tmp_path, "delta", "changes")
+    older = (tmp_path / "_wireformat.json").read_bytes()
+    write(MESSAGES[:40], tmp_path, "delta", "changes")
+    for log in tmp_path.rglob("_delta_log"):
+        deltalake.DeltaTable(log.parent).create_checkpoint()
+        for commit in sorted(log.glob("*.json"))[:-1]:
+            commit.unlink()
+    (tmp_path / "_wireformat.json").write_bytes(older)
+    (tmp_path / ".wireformat-begun").touch()
+    write(MESSAGES, tmp_path, "delta", "changes")
+    check(MESSAGES, tmp_path, "changes")
+
+
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 @pytest.mark.parametrize("below", ["b", "public/b", "a/b/c"])
 def test_lakes_in_the_folder_of_a_lake_stay(format: str, below: str, tmp_path: Path) -> None:

@@ -341,13 +341,11 @@ class Scanner:
         faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
         has_no_texts = is_declined | np.isin(unfinished, faults.rows)
         without_texts = unfinished[has_no_texts & (rows[STATUS, unfinished] == GOOD)]
-        end = count
+        end = faults.stop(count) if len(faults.rows) else count
         if len(faults.rows):
-            end = faults.stop(count)
             is_left = ~np.isin(unfinished, faults.rows) & (unfinished < end)
             unfinished, is_declined = unfinished[is_left], is_declined[is_left]
-        stopped, error = self._finish_rows(batch_scan, unfinished, is_declined, second_look, events)
-        end = end if stopped is None else stopped
+        end, error = self._finish_rows(batch_scan, unfinished, is_declined, second_look, events, end)
         drop_texts(rows, cells, without_texts[without_texts < end], count)  # those after them are looked at again
         if len(faults.rows):
             self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < end), second_look, events)
@@ -362,8 +360,9 @@ class Scanner:
         is_declined: Array,
         second_look: SecondLook,
         events: dict[int, Sequence[Located]],
-    ) -> tuple[int | None, DecodeError | None]:
-        """Finishes rows one by one. Returns the row before which it stopped, None for no row, and the error there.
+        end: int,
+    ) -> tuple[int, DecodeError | None]:
+        """Finishes rows one by one. Returns the end, or the row before which it stopped, and the error there.
 
         unfinished, is_declined   the rows, and whether each must be read by the declaration
         events                    gets those of the rows that become events
@@ -380,7 +379,7 @@ class Scanner:
                     events[row] = ()
             except DecodeError as error:  # events[row] has the events before it: `extend` appends them one by one
                 return row + 1, error
-        return None, None
+        return end, None
 
     def _add_corrupt(
         self, step: ScanStep, faults: Faults, second_look: SecondLook, events: dict[int, Sequence[Located]]

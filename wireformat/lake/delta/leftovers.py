@@ -25,11 +25,12 @@ def unlogged(store: Store, files: Iterable[str]) -> Iterator[str]:
 
 def _log(store: Store, folder: str) -> bytes:
     """Returns the commits of a Delta table, and the files of its last version; nothing if there is no table."""
-    commits = [store.read(path) or b"" for path in store.files(log_of(folder)) if path.endswith(".json")]
-    if not commits:
+    log = [*store.files(log_of(folder))]
+    if not log:
         return b""
     from deltalake import DeltaTable
 
+    commits = [store.read(path) or b"" for path in log if path.endswith(".json")]
     with delta_errors(store, folder):
         table = DeltaTable(delta_uri(store, folder), storage_options=store.storage_options)
-        return b"\n".join([*commits, *map(str.encode, table.file_uris())])  # early commits may have been removed
+        return b"\n".join([*commits, *map(str.encode, table.file_uris())])  # commits before a checkpoint may be gone
