@@ -165,3 +165,16 @@ def test_a_folder_that_deltalake_would_take_for_another_one(tmp_path: Path) -> N
     for name in ("100%", "a b"):
         capture.write(tmp_path / name / "delta", format="delta")
         assert len(read(tmp_path / name / "delta", ("t", "t"))) == 1
+
+
+@pytest.mark.parametrize("name", [("public", "wireformat-events"), ("wireformat-prod", "t")])
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_tables_that_are_called_as_files_are(format: str, name: tuple[str, str], tmp_path: Path) -> None:
+    row = wf.Insert(lsn=5, table_schema=name[0], table_name=name[1], new=wf.TupleData(("id",), ("1",), ("integer",)))
+    begin = wf.Begin(lsn=4, csn=1, first_lsn=4, commit_time="2026-11-22 10:00:00+00")
+    messages = list(wf.encode([begin, row, wf.Commit(lsn=6, xid=7)], "gaussdb-binary"))
+    for _ in range(2):
+        wf.Capture(messages, "gaussdb-binary").write(tmp_path, format=format)
+        (tmp_path / ".wireformat-begun").touch()
+    assert read(tmp_path, name)["id"].to_pylist() == [1]
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1

@@ -86,7 +86,7 @@ def test_a_rejects_file_that_was_not_finished(tmp_path: Path, monkeypatch: pytes
         patched.setattr(Rejects, "close", stop)
         patched.setattr(Rejects, "discard", lambda rejects: None)
         with pytest.raises(Stopped):
-            capture.write(tmp_path / "lake", rejects=path)
+            capture.write(tmp_path / "lake" / ".." / "lake", rejects=path)
     assert [found.name for found in tmp_path.iterdir() if found.name.endswith("-r.parquet")]
     capture.write(tmp_path / "lake", rejects=path)
     assert pq.read_table(path)["kind"].to_pylist() == ["CORRUPT"]

@@ -24,6 +24,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake.lake import Lake
+from wireformat.lake.stored.store import Store
 from wireformat.lake.table_folder import TableFolder
 
 from .histories import TABLES, messages_of, transactions
@@ -110,6 +111,10 @@ for folder in iter(sys.stdin.readline, ""):
 ROOT = Path(__file__).parents[2]
 
 
+def stop(*given: Any) -> None:
+    raise Stopped
+
+
 @pytest.mark.parametrize("has_commits", [False, True])
 def test_files_of_delta_tables_that_no_commit_names(has_commits: bool, tmp_path: Path) -> None:
     """A process that is killed leaves them where readers of the folder see them; the next write removes them."""
@@ -147,6 +152,44 @@ def test_files_of_delta_tables_that_only_a_checkpoint_names_stay(tmp_path: Path)
     (tmp_path / ".wireformat-begun").touch()
     write(MESSAGES, tmp_path, "delta", "changes")
     check(MESSAGES, tmp_path, "changes")
+
+
+def test_files_that_a_delta_table_names_stay_where_parquet_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first write was killed before there was a manifest, so the next one may be of another format."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "commit", stop)
+        patched.setattr(Lake, "discard", lambda lake: None)
+        with pytest.raises(Stopped):
+            write(MESSAGES[:20], tmp_path, "delta", "changes")
+    tables = {log.parent for log in tmp_path.rglob("_delta_log")}
+    before = {table: values(deltalake.DeltaTable(table).to_pyarrow_table()) for table in tables}
+    assert tables
+    write(MESSAGES, tmp_path, "parquet", "changes")
+    assert {table: values(deltalake.DeltaTable(table).to_pyarrow_table()) for table in tables} == before
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+@pytest.mark.parametrize("name", [".wireformat-begun", "_wireformat.json"])
+def test_a_write_that_stops_at_a_name(
+    name: str, format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a write without rows leaves nothing for ever."""
+    write(MESSAGES, tmp_path, format, state)
+    move = Store.move
+
+    def stopping(store: Store, path: str, target: str) -> None:
+        if target == name:
+            raise Stopped
+        move(store, path, target)
+
+    with monkeypatch.context() as patched, suppress(Stopped):
+        patched.setattr(Store, "move", stopping)
+        patched.setattr(Store, "delete", lambda store, path: None)
+        write(MESSAGES, tmp_path, format, state)
+    write(MESSAGES, tmp_path, format, state)
+    assert not list(tmp_path.rglob(".wireformat-*"))
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])

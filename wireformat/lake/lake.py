@@ -86,7 +86,7 @@ class Lake:
     def begin(self) -> None:
         """Notes that a write has begun, so that the next one looks for what this one may leave."""
         if not self._has_begun:
-            self.store.write(_BEGUN, b"")
+            self.store.touch(_BEGUN)
             self._has_begun = True
 
     @property
@@ -150,9 +150,10 @@ class Lake:
         Raises LakeConflict as `check_alone` does, and OSError.
         """
         self.check_alone()
+        self.begin()  # a write without rows has not done it
         kept = {file.path for table in self.manifest.tables.values() for file in table.files}
         left = [path for path in self._leftovers if path not in kept]
-        for path in unlogged(self.store, left) if self.format == "delta" else left:
+        for path in unlogged(self.store, left):
             self.store.delete(path)
         self.manifest.tables = dict(sorted(self.manifest.tables.items()))  # threads have added them
         self.manifest.writes = self._write

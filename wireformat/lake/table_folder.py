@@ -133,7 +133,8 @@ class TableFolder:
             self._begun[same_folder] = index + 1
             path = self._lake.new_path(folder, index)
             if self.delta is not None:  # a write that was killed may have left a file of this name
-                path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
+                name = path[len(folder) + 1 :].removeprefix("wireformat-")
+                path = f"{folder}/wireformat-{secrets.token_hex(8)}-{name}"
             self._files[value] = ParquetFile(
                 self._lake.store, path, schema, self._partitions.values(value), is_logged=self.delta is not None
             )

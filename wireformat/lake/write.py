@@ -37,7 +37,7 @@ def write_lake(
     rejects = None
     if options.rejects is not None:
         given = options.filesystem, options.storage_options
-        rejects = Rejects(options.rejects, *given, lake.store.location(""), durable=options.durable)
+        rejects = Rejects(options.rejects, *given, lake.store.identity, durable=options.durable)
     choice = Choice(filtered, options.keys, options.schemas, options.is_batch)
     return LakeWriter(stream, lake, choice, rejects, stream.memory).write()
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 
-from ...errors import LakeError
 from ..stored.store import Store
 from .access import delta_errors, delta_uri
 from .log import log_of
@@ -18,7 +17,7 @@ _FOLDERS = 2
 def unlogged(store: Store, files: Iterable[str]) -> Iterator[str]:
     """Yields the files that the log of their Delta table does not name; none of a table whose log cannot be read."""
     for parts, paths in groupby(sorted(files), lambda path: path.split("/")[:_FOLDERS]):
-        with suppress(OSError, LakeError):
+        with suppress(OSError, ImportError):
             said = _log(store, "/".join(parts))
             yield from (path for path in paths if path.rpartition("/")[2].encode() not in said)
 

@@ -209,6 +209,11 @@ class Store:
         return self.uri(path) if self._has_handler else self.path(path)
 
     @property
+    def identity(self) -> str:
+        """What names the folder, however its path is written."""
+        return os.path.realpath(self._root or "/") if self.is_local else self.location("")
+
+    @property
     def is_decoded(self) -> bool:
         """Whether deltalake would open another folder, because it decodes `%` and two hex digits in paths."""
         return self.is_local and unquote(self._root) != self._root
@@ -288,6 +293,13 @@ class Store:
             if self.moves:
                 self.delete(unfinished)
             raise
+
+    def touch(self, path: str) -> None:
+        """Makes an empty file, under its own name from the beginning. Raises OSError."""
+        self.make_folder_of(path)
+        self.append(path, b"")
+        self.flush(path)
+        self.flush_names(path)
 
     def append(self, path: str, data: bytes, size: int = 0) -> None:
         """Adds bytes to a file of this machine. Elsewhere, writes a complete file.
