@@ -102,6 +102,22 @@ def test_a_file_system_of_pyarrow(filesystem: pafs.S3FileSystem) -> None:
     assert files == {"bucket/lake/_wireformat.json", *(file for row in listed for file in row["files"])}
 
 
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_a_bucket_that_is_not_there(format: str, storage_options: dict[str, str]) -> None:
+    """The store's own error has several lines, with colours and a document of XML."""
+    with pytest.raises(
+        wf.LakeError, match=r"^expected an object store .* s3://missing/lake, got .*404 Not Found'; [^<]*$"
+    ):
+        capture_of(MESSAGES).write("s3://missing/lake", format=format, storage_options=storage_options)
+
+
+def test_a_uri_beside_a_file_system() -> None:
+    with pytest.raises(
+        wf.OptionError, match="option folder: expected a path in the filesystem, got the URI s3://bucket/lake"
+    ):
+        capture_of(MESSAGES).write("s3://bucket/lake", filesystem=pafs.LocalFileSystem())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_storage_options(format: str, filesystem: pafs.S3FileSystem, storage_options: dict[str, str]) -> None:

@@ -175,8 +175,8 @@ def test_files_that_a_delta_table_names_stay_where_parquet_is_written(
 def test_a_write_that_stops_at_a_name(
     name: str, format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also a write without rows leaves nothing for ever."""
-    write(MESSAGES, tmp_path, format, state)
+    """Also a write without rows, as the one that stops at the manifest, leaves nothing for ever."""
+    write(MESSAGES[:20] if name == ".wireformat-begun" else MESSAGES, tmp_path, format, state)
     move = Store.move
 
     def stopping(store: Store, path: str, target: str) -> None:

@@ -20,13 +20,7 @@ from .. import handmade_pgoutput as hand
 from ..pgoutput_strategies import streams
 
 XIDS = [800, 801]
-BEGIN, COMMIT = wf.encode(
-    [
-        wf.Begin(xid=7, commit_lsn=9, commit_time=hand.TIME_TEXT),
-        wf.Commit(commit_lsn=9, end_lsn=10, commit_time=hand.TIME_TEXT),
-    ],
-    "pgoutput",
-)
+(BEGIN,) = wf.encode([wf.Begin(xid=7, commit_lsn=9, commit_time=hand.TIME_TEXT)], "pgoutput")
 names = st.sampled_from([b"a", b"b"])
 relations = st.tuples(st.just("relation"), names, st.sampled_from([1, 2, 3]))
 blocks = st.tuples(st.just("block"), st.sampled_from(XIDS), st.lists(relations, max_size=2), st.booleans())
@@ -134,9 +128,15 @@ def test_transactions_outside_of_blocks_are_no_events(monkeypatch: pytest.Monkey
     made = []
     events_of = known_relations._events
     monkeypatch.setattr(known_relations, "_events", lambda row: (made.append(row), events_of(row))[1])
-    messages = [*messages_of([("block", 800, [], True)]), *[BEGIN, hand.DESCRIBED, COMMIT] * 100]
-    assert not len(wf.Capture(messages, "pgoutput").committed().read_all())
-    assert len(made) < 10
+    events: list[wf.Event] = []
+    for lsn in range(10, 110):
+        events.append(wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=hand.TIME_TEXT))
+        events.append(wf.Commit(commit_lsn=lsn, end_lsn=lsn + 1, commit_time=hand.TIME_TEXT))
+    messages = [hand.DESCRIBED, *messages_of([("block", 800, [], True)]), *wf.encode(events, "pgoutput")]
+    capture = wf.Capture(messages, "pgoutput")
+    capture.committed().read_all()
+    assert [one.table_name for one in capture.position.relations] == ["t"]
+    assert 0 < len(made) < 10
 
 
 def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,4 +152,5 @@ def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch)
         events.append(wf.StreamCommit(xid=xid, commit_lsn=xid, end_lsn=xid + 1, commit_time=hand.TIME_TEXT))
     capture = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput")
     assert len(capture.committed().read_all()) == 100
-    assert len(made) < 10
+    assert len(capture.position.relations) == 1
+    assert 0 < len(made) < 10

@@ -70,9 +70,9 @@ SLOTS, MORE_SLOTS = 1 << 8, 1 << 4
 by their number and for Relation messages by their bytes."""
 
 ASKED_BEFORE, KNOWN_PER_ASK, MOST_PER_MESSAGE = 4, 32, 4
-"""All known relations that have entries are kept once a walk has asked for more than 4 of them and more than 1 in 32 of
-those known, unless they are more than 4 for each message that follows: it may need few of them. The count of requests
-continues over messages that Python reads, after which relations are no longer kept."""
+"""All known relations that have entries are kept once a walk has asked for more than the first number of them, and for
+more than one in the second number, unless they are more than the third for each message that follows: it may need few
+of them. The count of requests continues over messages that Python reads, after which relations are no longer kept."""
 
 MOST_AT_ONCE = 1 << 12
 """Among how many messages Relation messages are rewritten at once."""
