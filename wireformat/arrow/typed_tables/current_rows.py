@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -257,56 +258,100 @@ def _take_rows_with_unsent_values(
     missing   int64[k], changed: how many of its rows were removed that it did not have
     """
     chosen = np.flatnonzero((counts > 0) | (missing > 0))
-    of_step = steps.changes[steps.starts[chosen]]
-    leaves = (steps.roles[steps.starts[chosen]] == GOES) & (changes.kinds[of_step] == TABLE_UPDATE)
-    entries = np.where(leaves, len(changes) + np.searchsorted(changes.moved, of_step), of_step)
-    codes = [codes_of_values(take_values(column, entries)) for column in _with_old(changes, keys)]
-    flags = np.array([changes.unsent.get(key, np.zeros(len(changes), bool))[of_step] for key in keys]).T
-    patterns, of_pattern = np.unique(flags, axis=0, return_inverse=True)
-    of_pattern = of_pattern.reshape(-1)
+    rows = _rows_of_keys(changes, keys, steps, chosen)
     left, wanted = counts[chosen], missing[chosen]
-
-    def alike(ignored: Array) -> Array:
-        """Returns equal codes for keys that are equal but for some columns."""
-        compared = [column for column, is_ignored in zip(codes, ignored, strict=True) if not is_ignored]
-        return combined_codes([changes.scopes[of_step], *compared])
-
-    asking: dict[int, Array] = {}
-    for number in np.argsort(patterns.sum(axis=1), kind="stable").tolist():
-        pattern, has_rows = patterns[number], (of_pattern == number) & (left > 0)
-        if pattern.any() and has_rows.any():
-            rows = grouped(alike(pattern))[1]
-            there = np.zeros(len(rows), np.int64)
-            there[rows[has_rows]] = left[has_rows]
-            asks = (missing[chosen] > 0) & (flags <= pattern).all(axis=1) & (of_pattern != number) & (there[rows] > 0)
-            asking[number] = asks
-            takers = np.flatnonzero(asks)[np.argsort(rows[asks], kind="stable")]
-            if len(takers):
-                of_row, ends = rows[takers], np.cumsum(wanted[takers])
-                first = _starts(of_row[1:] != of_row[:-1])
-                begins = ends - wanted[takers]
-                begins = begins - np.repeat(begins[first], np.diff(first, append=len(takers)))
-                taken = np.clip(there[of_row] - begins, 0, wanted[takers])
-                wanted[takers] -= taken
-                np.subtract.at(there, of_row, taken)
-                left[has_rows] = there[rows[has_rows]]
-    is_unclear = any(
-        (asking[one] & asking[other]).any() and not (patterns[one] <= patterns[other]).all()
-        for one, other in combinations(asking, 2)
-    )
-    for number, pattern in enumerate(patterns):  # a change that does not say which of the rows it removes
-        removed = (of_pattern == number) & (wanted > 0)
-        for other, of_rows in enumerate(patterns):
-            if pattern.any() and removed.any() and not (pattern <= of_rows).all():
-                rows = alike(pattern | of_rows)
-                is_unclear |= bool(np.isin(rows[removed], rows[(of_pattern == other) & (left > 0)]).any())
-    if is_unclear:
+    is_removed = wanted > 0
+    asking = {}
+    for number in np.argsort(rows.patterns.sum(axis=1), kind="stable").tolist():
+        if rows.patterns[number].any() and (left[rows.of_pattern == number] > 0).any():
+            asking[number] = _take_rows_of_pattern(rows, number, is_removed, left, wanted)
+    if _has_choice(rows, asking) or _may_remove_others(rows, left, wanted):
         raise BadRows(
             "old rows that tell which row a change removes",
             "one that lacks values in which rows differ",
             hint="pass keys, or set the replica identity to a key",
         )
     counts[chosen], missing[chosen] = left, wanted
+
+
+class _RowsOfKeys(NamedTuple):
+    """A row for each of some keys that are whole rows, and which of its values were not sent.
+
+    scopes       int64[n]: see Changes
+    values       for each column, int64[n]: codes that are equal for equal values
+    patterns     bool[p, columns]: the columns that were not sent together, each set of them once
+    of_pattern   int64[n]: the pattern of each row
+    """
+
+    scopes: Array
+    values: Sequence[Array]
+    patterns: Array
+    of_pattern: Array
+
+    def alike(self, pattern: Array) -> Array:
+        """Returns codes that are equal for rows that are equal but for the columns of a pattern."""
+        compared = [column for column, is_ignored in zip(self.values, pattern, strict=True) if not is_ignored]
+        return combined_codes([self.scopes, *compared])
+
+
+def _rows_of_keys(changes: Changes, keys: Sequence[str], steps: _Steps, chosen: Array) -> _RowsOfKeys:
+    of_step = steps.changes[steps.starts[chosen]]
+    leaves = (steps.roles[steps.starts[chosen]] == GOES) & (changes.kinds[of_step] == TABLE_UPDATE)
+    entries = np.where(leaves, len(changes) + np.searchsorted(changes.moved, of_step), of_step)
+    values = [codes_of_values(take_values(column, entries)) for column in _with_old(changes, keys)]
+    unsent = np.array([changes.unsent.get(key, np.zeros(len(changes), bool))[of_step] for key in keys]).T
+    patterns, of_pattern = np.unique(unsent, axis=0, return_inverse=True)
+    return _RowsOfKeys(changes.scopes[of_step], values, patterns, of_pattern.reshape(-1))
+
+
+def _take_rows_of_pattern(rows: _RowsOfKeys, number: int, is_removed: Array, left: Array, wanted: Array) -> Array:
+    """Takes rows of a pattern for the removed ones that they may be; returns which of these might take one, bool[n].
+
+    is_removed     bool[n]: of which more rows were removed than there were
+    left, wanted   int64[n], changed: how many rows there are, and how many removed ones are not found yet
+    """
+    pattern, has_rows = rows.patterns[number], (rows.of_pattern == number) & (left > 0)
+    alike = grouped(rows.alike(pattern))[1]
+    there = np.zeros(len(alike), np.int64)
+    there[alike[has_rows]] = left[has_rows]
+    fits = (rows.patterns <= pattern).all(axis=1)[rows.of_pattern] & (rows.of_pattern != number)
+    asks = is_removed & fits & (there[alike] > 0)
+    takers = np.flatnonzero(asks)[np.argsort(alike[asks], kind="stable")]
+    if len(takers):
+        of_row, ends = alike[takers], np.cumsum(wanted[takers])
+        first = _starts(of_row[1:] != of_row[:-1])
+        begins = ends - wanted[takers]
+        begins = begins - np.repeat(begins[first], np.diff(first, append=len(takers)))
+        taken = np.clip(there[of_row] - begins, 0, wanted[takers])
+        wanted[takers] -= taken
+        np.subtract.at(there, of_row, taken)
+        left[has_rows] = there[alike[has_rows]]
+    return asks
+
+
+def _has_choice(rows: _RowsOfKeys, asking: Mapping[int, Array]) -> bool:
+    """Whether a removed row might take rows of two patterns of which neither has all unknown values of the other.
+
+    asking   for each pattern, bool[n]: which removed rows might take its rows; those with fewer unknown values first
+    """
+    return any(
+        (asking[one] & asking[other]).any() and not (rows.patterns[one] <= rows.patterns[other]).all()
+        for one, other in combinations(asking, 2)
+    )
+
+
+def _may_remove_others(rows: _RowsOfKeys, left: Array, wanted: Array) -> bool:
+    """Whether a removed row that lacks values might be one of several that are there."""
+    for number, pattern in enumerate(rows.patterns):
+        removed = (rows.of_pattern == number) & (wanted > 0)
+        if not pattern.any() or not removed.any():
+            continue
+        for other, of_rows in enumerate(rows.patterns):
+            if not (pattern <= of_rows).all():
+                alike = rows.alike(pattern | of_rows)
+                if np.isin(alike[removed], alike[(rows.of_pattern == other) & (left > 0)]).any():
+                    return True
+    return False
 
 
 def _current(changes: Changes, steps: _Steps) -> Changes:
