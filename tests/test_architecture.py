@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ROWS = (
-    "errors lsn limits identifiers printable times tracing",
+    "errors lsn limits identifiers printable temporary times tracing",
     "extras",
     "pgtypes ddl",
     "events declare grammar options",

@@ -16,6 +16,7 @@ import wireformat as wf
 from wireformat.cli.table_writers import csv_rows, json_rows
 
 from .. import handmade
+from ..disks import small_disk
 from ..golden_cases import Case, find_case
 from .commands import run, start
 
@@ -115,6 +116,17 @@ def test_convert_writes_an_arrow_stream_to_standard_output(tmp_path: Path) -> No
     found = pa.ipc.open_stream(result.stdout_bytes).read_all()
     assert found.num_rows == 1
     assert found.equals(pa.ipc.open_file(out).read_all())
+
+
+@pytest.mark.parametrize("name", ["changes.parquet", *ENDINGS.values()])
+def test_a_full_disk_is_named(name: str, tmp_path: Path) -> None:
+    """The error of the operating system for a write to an open file has no path. Nothing of the file is left."""
+    output = tmp_path / name
+    with small_disk(100):
+        result = run("decode", CASE.path, "-o", output)
+    assert result.exit_code == 1
+    assert f"{output}: File too large" in result.stderr
+    assert not [*tmp_path.iterdir()]
 
 
 TABLE = pa.table(

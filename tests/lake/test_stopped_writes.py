@@ -6,7 +6,6 @@ import gc
 import os
 import random
 import re
-import resource
 import select
 import shutil
 import signal
@@ -27,6 +26,7 @@ from wireformat.lake.lake import Lake
 from wireformat.lake.stored.store import Store
 from wireformat.lake.table_folder import TableFolder
 
+from ..disks import small_disk
 from .histories import TABLES, messages_of, transactions
 from .reading import read, values
 from .writing import KINDS, MESSAGES, Stopped, capture_of, check, expected, files_of, write
@@ -261,13 +261,8 @@ def test_a_full_disk(format: str, state: str, tmp_path: Path) -> None:
     """An error, and the lake is as it was: the largest file that this process may write is small."""
     write(MESSAGES[:20], tmp_path, format, state)
     before = files_of(tmp_path)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        with pytest.raises(OSError, match=r"File too large|LIMIT"):
-            write(MESSAGES, tmp_path, format, state)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with small_disk(), pytest.raises(OSError, match=r"File too large|LIMIT"):
+        write(MESSAGES, tmp_path, format, state)
     gc.collect()
     left = {name: data for name, data in files_of(tmp_path).items() if state == "changes" or name in before}
     assert left == before
@@ -277,13 +272,8 @@ def test_a_full_disk(format: str, state: str, tmp_path: Path) -> None:
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     """The error of the operating system for a write to an open file has no path."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        with pytest.raises(OSError, match="File too large") as error:
-            write(MESSAGES, tmp_path / "lake", "parquet", "changes")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with small_disk(), pytest.raises(OSError, match="File too large") as error:
+        write(MESSAGES, tmp_path / "lake", "parquet", "changes")
     assert Path(error.value.filename).parent == tmp_path / "lake" / "public"
 
 

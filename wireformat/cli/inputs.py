@@ -16,7 +16,7 @@ from ..errors import OptionError
 from ..formats.base import Format
 from ..sources.files import MessageSource, file_source, growing_source, stream_source
 from ..sources.source import Source, SourceMessages
-from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
+from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
 from .options import STDIN
 
 
@@ -61,8 +61,8 @@ def _find_input(path: str, format: Format, column: str | None, held: ExitStack) 
         return _file(path, format, column, held)
     except OptionError as error:
         raise Failed(in_words_of_the_command(str(error).removeprefix("option column: ")), BAD_USAGE) from None
-    except OSError as error:  # the file is damaged, or standard input cannot be read
-        raise Failed(str(error), BAD_DATA) from None
+    except OSError as error:  # the file is damaged, or standard input cannot be read or copied
+        raise Failed(text_of_os_error(error), BAD_DATA) from None
 
 
 def _file(path: str, format: Format, column: str | None, held: ExitStack) -> Source:

@@ -133,10 +133,24 @@ class _StandardOutput(io.RawIOBase):
         return size
 
 
+class _NamedFile(io.FileIO):
+    """A new file whose errors have a name: the operating system knows none when it writes to an open file."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        super().__init__(path, "x")
+        self._shown = shown
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._shown) from None
+
+
 def _created(unfinished: Path, name: str) -> BinaryIO:
     """Returns a new file; raises Failed, which names it `name`."""
     try:
-        return unfinished.open("xb")
+        return io.BufferedWriter(_NamedFile(unfinished, name))
     except FileNotFoundError:
         raise Failed(f"{name}: there is no folder {Path(name).parent}", BAD_USAGE) from None
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from ..arrow.batch_size import batch_size
 from ..options.table_names import TableName
+from ..temporary import TemporaryFolder, naming_the_folder
 
 
 class Spill:
@@ -22,7 +22,7 @@ class Spill:
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = TemporaryFolder()
         self._files: dict[TableName, list[Path]] = {}
         self._held: dict[TableName, list[pa.RecordBatch]] = {}
         self._sizes: dict[TableName, int] = {}
@@ -62,14 +62,16 @@ class Spill:
 
     def _write(self, table: TableName) -> None:
         """Moves the rows of a table from memory to a file."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
-        path = Path(self._folder.name) / f"{self._count}.arrow"
+        path = self._folder.path / f"{self._count}.arrow"
         self._count += 1
         batches = self._held.pop(table)
         self._size -= self._sizes.pop(table)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batches[0].schema, options=options) as writer:
+        with (
+            naming_the_folder(),
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_stream(file, batches[0].schema, options=options) as writer,
+        ):
             for batch in batches:
                 writer.write_batch(batch)
         self._files.setdefault(table, []).append(path)
@@ -81,5 +83,4 @@ class Spill:
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._held, self._sizes, self._size = {}, {}, 0
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._folder.close()

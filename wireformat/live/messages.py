@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import io
 import struct
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import BadLength
+from ..temporary import TemporaryFolder, naming_the_folder
 
 
 class Keepalive(NamedTuple):
@@ -165,8 +164,8 @@ class MessageFile:
     def __init__(self) -> None:
         self.tell: Callable[[int], None] = lambda count: None
         self._ended_by: BaseException | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
-        self._path = Path(self._folder.name) / "messages.arrow"
+        self._folder = TemporaryFolder()
+        self._path = self._folder.path / "messages.arrow"
         self._schema = pa.schema([(_COLUMN, pa.large_binary())])
         self._file = pa.OSFile(str(self._path), "wb")
         self._writer = pa.ipc.new_file(self._file, self._schema)
@@ -177,8 +176,9 @@ class MessageFile:
         slices = 1 + array.nbytes // _SLICE_BYTES
         most = max(1, -(-len(array) // slices))
         batch = pa.record_batch([array.cast(pa.large_binary())], schema=self._schema)
-        for first in range(0, len(array), most):
-            self._writer.write_batch(batch.slice(first, most))
+        with naming_the_folder():
+            for first in range(0, len(array), most):
+                self._writer.write_batch(batch.slice(first, most))
         self.count += len(array)
         self.size += array.nbytes
 
@@ -202,14 +202,15 @@ class MessageFile:
 
     def end(self) -> None:
         """Ends the file, after which no messages can be added. Raises OSError."""
-        self._writer.close()
-        self._file.close()
+        with naming_the_folder():
+            self._writer.close()
+            self._file.close()
 
     def close(self) -> None:
         """Removes the file."""
         if not self._file.closed:
             self._file.close()
-        self._folder.cleanup()
+        self._folder.close()
 
     def ended_by(self, error: OSError) -> BaseException | None:
         """Returns the exception of `tell` if reading failed with `error` because of it; else None."""

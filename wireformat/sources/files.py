@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import shutil
 import string
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from ..formats.base import Format
 from ..formats.guess import guess_format
 from ..formats.registry import find_format
 from ..framing.buffer import FindEnds, MessageBuffer
+from ..temporary import naming_the_folder
 from .source import Source, SourceMessages, errors_of
 
 if TYPE_CHECKING:
@@ -223,10 +223,13 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
         if head != PARQUET_MAGIC:
             _check_is_no_other_file(name, head)
             return MessageSource(name, None, lambda: _data_after(head, file), format, is_repeatable=False)
+    with naming_the_folder():
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)
-        shutil.copyfileobj(file, copy)
-        return _parquet(name, copy, copy.tell(), column)
+        for data in _data_of_stream(name, file):
+            copy.write(data)
+        copy.flush()
+    return _parquet(name, copy, copy.tell(), column)
 
 
 def _data_of_file(path: Path, start: int) -> Iterator[bytes]:
@@ -240,6 +243,11 @@ def _data_of_growing(path: Path) -> Iterator[bytes]:
         while True:
             yield from _read_data(file)
             time.sleep(FOLLOW_SECONDS)
+
+
+def _data_of_stream(name: str, file: BinaryIO) -> Iterator[bytes]:
+    with errors_of(name):
+        yield from _read_data(file)
 
 
 def _data_after(head: bytes, file: Any) -> Iterator[bytes]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
-import tempfile
-import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ...options.checks import number
+from ...temporary import TemporaryFolder, naming_the_folder
 from ..batch_size import batch_size
 
 Handle = int | str
@@ -112,34 +110,12 @@ class RowSpill:
     def _write(self, batches: Iterable[tuple[int, pa.RecordBatch]]) -> None:
         path = self._folder.path / f"{self._file_count}.arrows"
         self._file_count += 1
-        with pa.OSFile(str(path), "wb") as file:
+        with naming_the_folder(), pa.OSFile(str(path), "wb") as file:
             for handle, batch in batches:
                 self._spilled[handle] = path, file.tell()
                 self._batches_of_file[path] += 1
                 with pa.ipc.new_stream(file, batch.schema) as writer:
                     writer.write_batch(batch)
-
-
-class TemporaryFolder:
-    """A temporary folder, created when it is first used, and removed at the latest when this object ends."""
-
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._remove: weakref.finalize[[str], TemporaryFolder] | None = None
-
-    @property
-    def path(self) -> Path:
-        """The folder; the first access creates it."""
-        if self._path is None:
-            self._path = Path(tempfile.mkdtemp(prefix="wireformat-"))
-            self._remove = weakref.finalize(self, shutil.rmtree, str(self._path), ignore_errors=True)
-        return self._path
-
-    def close(self) -> None:
-        """Removes the folder and everything in it."""
-        if self._remove is not None:
-            self._remove()
-        self._path = self._remove = None
 
 
 _EVENTS = pa.schema([pa.field("event", pa.large_binary(), nullable=False)])

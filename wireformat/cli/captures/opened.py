@@ -17,6 +17,7 @@ from ...formats.registry import find_format
 from ...sources.find import find_sources
 from ...sources.parquet_files import ParquetSource
 from ...sources.source import Source
+from ...temporary import NO_ROOM, naming_the_folder
 from ..decoding import is_empty_text
 from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
 from ..inputs import progress
@@ -49,7 +50,7 @@ def opened(
                 files = _files(paths, held, copies)
                 sources = find_sources(files, find_format(format), column)
             except OSError as error:  # without the name of a file, it is about the content of one
-                code = BAD_DATA if error.filename is None else BAD_USAGE
+                code = BAD_DATA if error.filename is None or error.errno in NO_ROOM else BAD_USAGE
                 raise Failed(_with_given_names(text_of_os_error(error), copies), code) from None
             for source in sources:
                 if source.size == 0 or (isinstance(source, ParquetSource) and not source.has_rows):
@@ -91,10 +92,10 @@ def _is_stream(path: str) -> bool:
 
 def _copied(path: str, held: ExitStack, copies: dict[str, str]) -> str:
     """Returns the path of a copy of a file that can be read only once."""
-    folder = held.enter_context(tempfile.TemporaryDirectory(prefix="wireformat-"))
-    file = Path(folder) / "messages"
-    copies[str(file)] = "standard input" if path == STDIN else path
-    with ExitStack() as opened, file.open("wb") as copy:
+    with ExitStack() as opened, naming_the_folder():
+        file = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="wireformat-"))) / "messages"
+        copies[str(file)] = "standard input" if path == STDIN else path
         source = sys.stdin.buffer if path == STDIN else opened.enter_context(Path(path).open("rb"))
-        shutil.copyfileobj(source, copy)
+        with file.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
     return str(file)
