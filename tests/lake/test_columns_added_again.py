@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,48 @@ def test_a_capture_that_ends_within_the_transaction_that_alters_the_table(
     whole, parts, again = (table.shown(read(tmp_path / name, ("public", "t"))) for name in ("whole", "parts", "again"))
     assert len(whole) == 2
     assert parts == again == whole
+
+
+def relation_of(columns: int, xid: int | None = None) -> wf.Relation:
+    """The description of a keyed table with the first so many of the columns a, b and c."""
+    table = FullTable()
+    table.identity = "default"
+    table.columns = ["a", "b", "c"][:columns]
+    return replace(table.relation, xid=xid)
+
+
+def row(*values: str, xid: int | None = None) -> wf.Insert:
+    return wf.Insert(**FULL, new=wf.TupleData(("a", "b", "c")[: len(values)], values, ("text",) * len(values)), xid=xid)
+
+
+def transaction(number: int, *events: wf.Event) -> list[wf.Event]:
+    at = {"commit_lsn": 100 * number, "commit_time": "2026-11-21 01:02:03+00"}
+    return [wf.Begin(xid=number, **at), *events, wf.Commit(**at, end_lsn=100 * number + 1)]
+
+
+FIRST = [*transaction(1, relation_of(2), row("1", "x"), row("2", "y")), *transaction(2, row("3", "z"))]
+LATER = transaction(5, relation_of(3), row("5", "z", "7"))
+UNDONE = [wf.StreamStart(xid=3, first_segment=True), relation_of(3, 3), row("4", "z", "7", xid=3), wf.StreamStop()]
+UNDONE += [wf.StreamAbort(xid=3, subxid=3), *transaction(4, relation_of(2), row("4", "z"))]
+
+
+@pytest.mark.parametrize(
+    ("events", "cuts"),
+    [
+        ([*FIRST, *LATER], [5, 11]),
+        ([*FIRST, *UNDONE, *LATER], [5, 12]),
+        ([*FIRST, *UNDONE, *LATER], [5, 17]),
+        ([*FIRST, *UNDONE, *LATER], [5, 12, 17]),
+    ],
+)
+def test_a_column_that_earlier_writes_saw_in_no_committed_transaction(
+    events: list[wf.Event], cuts: list[int], tmp_path: Path
+) -> None:
+    """It was open at the end of a write, or was rolled back after its server had sent it. It is added when it comes."""
+    messages = list(wf.encode(events, "pgoutput"))
+    for cut in [*cuts, len(messages)]:
+        capture = wf.Capture(messages[:cut], "pgoutput")
+        capture.write(tmp_path, format="delta", state="latest", keys=["a"])
+    rows = read(tmp_path, ("public", "t")).to_pylist()
+    found = {found["a"]: found["c"] for found in rows}
+    assert found == {"1": None, "2": None, "3": None, "5": "7"} | ({"4": None} if len(events) > 15 else {})

@@ -26,7 +26,7 @@ from .delta.folder import DeltaFolder
 from .delta.log import commit_properties
 from .delta.merge import (
     TouchedRows,
-    check_columns,
+    checked_columns,
     current_rows,
     delta_rows,
     merge,
@@ -276,8 +276,7 @@ class TableWriter:
         has_bytes = any(pa.types.is_binary(stored.field(name).type) for name in delta.partitions)
         touched = TouchedRows(self._changes(), oid, is_merged=not has_bytes)
         with delta.errors():
-            columns = delta.row_columns
-            check_columns(self._added(), touched, delta.table, columns, self.name)
+            columns = checked_columns(self._added(), touched, delta.table, delta.row_columns, self.name)
             if touched.needs_rows:
                 before = [*touched.among(delta_rows(delta.table, stored, oid, columns))]
             current = self._current_rows(before)

@@ -131,31 +131,34 @@ def delta_rows(
     return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid, new)
 
 
-def check_columns(
+def checked_columns(
     added: Collection[str], touched: TouchedRows, delta: DeltaTable, columns: Collection[str], table: tuple[str, str]
-) -> None:
-    """Raises BadRows if the values of a column are not known for the rows of a Delta table.
+) -> set[str]:
+    """Returns the columns of which the rows of a Delta table have values.
 
-    That is so for a column of a key that the rows lack, and for a column that was dropped and added again: the stream
-    does not send the values that existing rows got in it. Rows that say so themselves are good: an earlier write has
-    seen the column in a transaction that was open.
+    Raises BadRows if those of a column are not known. That is so for a column of a key that the rows lack, and for a
+    column that was dropped and added again: the stream does not send the values that existing rows got in it. If no row
+    has a value in it, it is as good as a column that is added now: an earlier write has seen it in a transaction that
+    was open, or that was rolled back later.
 
     added     the columns that were added to the table since the last write
     columns   the columns with which the rows were written
     """
-    lacking = [key for keys in touched.identities for key in keys if key not in columns]
-    again = sorted(set(added).intersection(columns))
-    if not (lacking or again) or touched.clears_table or not delta.to_pyarrow_dataset().count_rows():
-        return
-    again = [name for name in again if not _is_unknown(delta, name)]
+    found = {*columns}
+    again = found.intersection(added)
+    keys = [key for keys in touched.identities for key in keys]
+    if touched.clears_table or not (again or {*keys} - found) or not delta.to_pyarrow_dataset().count_rows():
+        return found
+    found -= {name for name in again if not _has_values(delta, name)}
+    lacking, again = [key for key in keys if key not in found], again & found
     if not (lacking or again):
-        return
+        return found
     expected, got = (
         ("the replica identity", f"none with the column {lacking[0]}, which was added or renamed")
         if lacking
         else (
             "the table",
-            f"rows with the column {again[0]}, which was dropped and added again: its values in them are not known",
+            f"rows with the column {min(again)}, which was dropped and added again: its values in them are not known",
         )
     )
     raise BadRows(
@@ -166,14 +169,10 @@ def check_columns(
     )
 
 
-def _is_unknown(delta: DeltaTable, column: str) -> bool:
-    """Whether all rows of a Delta table say that their value of a column is not known."""
-    for batch in delta.to_pyarrow_dataset().to_batches(columns=["_unchanged"]):
-        lists = batch.column(0)
-        rows = pc.list_parent_indices(lists).filter(pc.equal(pc.list_flatten(lists), column))
-        if pc.count_distinct(rows).as_py() < len(batch):
-            return False
-    return True
+def _has_values(delta: DeltaTable, column: str) -> bool:
+    """Whether a row has a value in a column. A filter would also count rows of files without this column."""
+    batches = delta.to_pyarrow_dataset().to_batches(columns=[column])
+    return any(batch.column(0).null_count < len(batch) for batch in batches)
 
 
 class MergePlan(NamedTuple):
