@@ -101,7 +101,7 @@ class CaptureAnswers:
             if evolution == "error":
                 check_one_version(self._listed, table)
         else:
-            _ = self._light.planned  # where no row can be read, an OrderError comes before BadRows, as on one machine
+            _ = self._plans  # where no row can be read, an OrderError comes before BadRows, as on one machine
         given = arrow_columns(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
         return TypedTable(
             table,

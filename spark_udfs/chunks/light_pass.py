@@ -432,4 +432,4 @@ def with_streams(found: Mapping[str, pa.Table], fields: pa.Schema, schema: pa.Sc
         for index, (field, value) in enumerate(zip(fields, json.loads(stream), strict=True)):
             rows = rows.add_column(index, field, pa.repeat(pa.scalar(value, field.type), len(rows)))
         tables.append(rows)
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables).combine_chunks()  # Spark loses the rows after an empty chunk

@@ -171,6 +171,20 @@ def test_streams_come_in_the_order_of_their_values(spark: SparkSession) -> None:
     assert [row["columns"] for row in capture.tables().orderBy("version").collect()] == [["a", "b"], ["a", "c"]]
 
 
+def test_a_stream_without_tables_hides_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    def one(changes: int) -> list[bytes]:
+        insert = wf.Insert(lsn=17, **TABLE, new=wf.TupleData(("a",), ("1",), ("integer",)))
+        begin, end = wf.Begin(lsn=16, csn=5, first_lsn=16), wf.Commit(lsn=32, xid=9)
+        return [*map(bytes, wf.encode([begin, *[insert] * changes, end], FORMAT))]
+
+    rows = [(stream, *row) for stream, changes in enumerate((1, 0, 2, 3)) for row in enumerate(one(changes))]
+    df = spark.createDataFrame(rows, f"stream int, {OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET], stream_by=["stream"])
+    assert sorted((row["stream"], row["changes"]) for row in capture.tables().collect()) == [(0, 1), (2, 2), (3, 3)]
+    written = capture.write(str(tmp_path)).collect()
+    assert sorted((row["stream"], row["rows"]) for row in written) == [(0, 1), (2, 2), (3, 3)]
+
+
 def test_what_was_known_at_the_position(spark: SparkSession) -> None:
     """The server describes a table once a connection: the next day's messages do not, and the slot stays known."""
     row, types = ("1", "12.50"), {"type_oids": (23, 1700), "typmods": (-1, (10 << 16) + 2 + 4)}

@@ -213,6 +213,14 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_reads_nothing_before_its_query_starts(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    write([rows_of("none", [b""], range(1))], tmp_path / "rows")
+    rows = read_stream(spark, tmp_path / "rows")
+    asked = spark_udfs.capture(rows, "value", "pgoutput", **PLACE)
+    assert QUESTIONS[name](asked).isStreaming
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_questions(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr("wireformat.chunks.micro_batches.PIECE_BYTES", 1 << 12)
     format = "test-decoding" if name == "messages" else "pgoutput"
