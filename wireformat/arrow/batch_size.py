@@ -10,4 +10,8 @@ _COLUMN_BYTES = 512
 
 def batch_size(batch: pa.RecordBatch) -> int:
     """Returns about how many bytes a record batch takes in memory, with what describes its columns."""
-    return int(batch.nbytes) + _COLUMN_BYTES * batch.num_columns
+    try:
+        size = batch.nbytes
+    except pa.ArrowTypeError:  # older versions of pyarrow do not know the size of a slice of views
+        size = batch.get_total_buffer_size()
+    return int(size) + _COLUMN_BYTES * batch.num_columns
