@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Int = Any
 """int64 in compiled code; an int or a numpy.int64 where the same function runs uncompiled."""
@@ -25,3 +26,14 @@ def unused(shape: int | tuple[int, ...], dtype: type[np.generic]) -> Array:
     """Returns an array whose values are not set, in Arrow's memory, which is used again; numpy's would be new pages."""
     size = prod(shape) if isinstance(shape, tuple) else shape
     return np.ndarray(shape, dtype, pa.allocate_buffer(int(size) * np.dtype(dtype).itemsize))
+
+
+_IF_ELSE_NEEDS_COPY = int(pa.__version__.partition(".")[0]) < 24
+"""Whether if_else gives wrong texts for a slice of an array: https://github.com/apache/arrow/issues/49410"""
+
+
+def null_where(flags: Array | pa.BooleanArray, values: pa.Array) -> pa.Array:
+    """Returns the values, null where a flag is true."""
+    if _IF_ELSE_NEEDS_COPY:
+        values = pa.concat_arrays([values])
+    return pc.if_else(pa.array(flags) if isinstance(flags, np.ndarray) else flags, pa.scalar(None, values.type), values)

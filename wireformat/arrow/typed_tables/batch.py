@@ -14,7 +14,7 @@ from ...errors import BadCell, BadRows, OptionError, counted
 from ...options.checks import flag, once, one_of, texts
 from ...options.reading import MODES
 from ...options.table import listed, nearest
-from ..arrays import Array
+from ..arrays import Array, null_where
 from ..readers.reader import as_strings
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE
 from ..schemas import NAME_LIST, SEQUENCE
@@ -241,7 +241,7 @@ def _old_rows(olds: list[pa.Array], has_old: Array, type: pa.StructType) -> pa.S
 
 
 def _null_where(flags: Array, array: pa.Array) -> pa.Array:
-    return pc.if_else(pa.array(flags), pa.scalar(None, array.type), array) if flags.any() else array
+    return null_where(flags, array) if flags.any() else array
 
 
 def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:

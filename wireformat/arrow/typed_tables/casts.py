@@ -16,6 +16,7 @@ from ...pgtypes import text_values
 from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
+from ..arrays import null_where
 from ..readers.byte_strings import read_byte_strings
 from ..readers.compiled_reader import CompiledReader
 from ..readers.list_texts import split_list_texts
@@ -60,7 +61,7 @@ class CastReader:
             return self._cast_in_halves(texts, 0, misfits), misfits
         is_other = np.zeros(len(texts), bool)
         is_other[others] = True
-        plain = pc.if_else(pa.array(is_other), pa.scalar(None, pa.string()), texts)
+        plain = null_where(is_other, texts)
         values = self._read_one_by_one(texts.take(pa.array(others)), others, misfits)
         column = pc.replace_with_mask(self._cast_in_halves(plain, 0, misfits), pa.array(is_other), values)
         return column, dict(sorted(misfits.items()))
@@ -124,7 +125,7 @@ class ListReader:
             return column, misfits
         bad = np.zeros(len(texts), bool)
         bad[list(inner)] = True
-        return pc.if_else(pa.array(bad), pa.scalar(None, self.type), column), dict(sorted(misfits.items()))
+        return null_where(bad, column), dict(sorted(misfits.items()))
 
     def _read_elements(self, lists: pa.Array, depth: int) -> tuple[pa.Array, Misfits]:
         """Returns the lists with typed elements; misfits have the row of the outermost list."""
@@ -191,7 +192,7 @@ def _split_arrays(delimiter: str) -> Callable[[pa.StringArray, int], tuple[pa.Ar
         if dimensions > 1:
             plain = pa.nulls(len(texts), parsed.type)
         else:
-            simple_texts = pc.if_else(pa.array(is_other), pa.scalar(None, pa.string()), texts) if len(others) else texts
+            simple_texts = null_where(is_other, texts) if len(others) else texts
             plain = _split_elements(pc.utf8_trim(simple_texts, "{}"), delimiter)
         if not len(others):
             return plain, misfits
@@ -228,7 +229,7 @@ def _split_elements(texts: pa.StringArray, delimiter: str) -> pa.Array:
     lists = pc.split_pattern(texts, delimiter)
     offsets = _offsets(lists)
     values = lists.values[offsets[0] : offsets[-1]]
-    values = pc.if_else(pc.equal(values, "NULL"), pa.scalar(None, pa.string()), values)
+    values = null_where(pc.equal(values, "NULL"), values)
     return pa.ListArray.from_arrays(
         pa.array((offsets - offsets[0]).astype(np.int32)),
         values,
