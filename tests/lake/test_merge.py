@@ -180,7 +180,7 @@ KEYS_OF_ZERO = replace(
 
 @pytest.mark.parametrize("split", [True, False])
 def test_zero_and_minus_zero_are_one_key(split: bool, tmp_path: Path) -> None:
-    """A MERGE takes them as equal."""
+    """PostgreSQL takes them as equal; a MERGE of some versions of deltalake does not."""
 
     def image(*values: str) -> wf.TupleData:
         return wf.TupleData(KEYS_OF_ZERO.columns[: len(values)], values, ("double precision", "text")[: len(values)])

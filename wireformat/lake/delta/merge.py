@@ -93,7 +93,7 @@ class TouchedRows:
 def _keys_of(rows: pa.Table | pa.RecordBatch | Mapping[str, pa.Array], keys: Keys) -> pa.Table:
     """Returns the columns of a key, named k0, k1 and so on: Arrow does not find names that begin with a dot.
 
-    A negative zero becomes zero: a MERGE takes them as equal, and Arrow's joins do not.
+    A negative zero becomes zero, as PostgreSQL takes them as equal; Arrow's joins do not.
     """
     columns = [rows[key] for key in keys]
     columns = [pc.add(key, pa.scalar(0, key.type)) if pa.types.is_floating(key.type) else key for key in columns]
@@ -228,7 +228,7 @@ def merge(delta: DeltaTable, plan: MergePlan, properties: CommitProperties) -> N
     source = pa.concat_tables(
         [rows(plan.upserts, _keys_of(plan.upserts, plan.keys)), rows(plan.inserts, None), rows(None, plan.deleted)]
     )
-    same = " and ".join(f"t.{_quoted(key)} = s.{column}" for key, column in zip(plan.keys, of_key, strict=True))
+    same = " and ".join(f"{_compared(key, schema)} = s.{column}" for key, column in zip(plan.keys, of_key, strict=True))
     updates = {_quoted(name): f"s.{column}" for name, column in zip(names, values, strict=True)}
     merger = (
         delta.merge(source, same, source_alias="s", target_alias="t", commit_properties=properties)
@@ -239,6 +239,15 @@ def merge(delta: DeltaTable, plan: MergePlan, properties: CommitProperties) -> N
     if plan.deletes_others:
         merger = merger.when_not_matched_by_source_delete()
     merger.execute()
+
+
+def _compared(key: str, schema: pa.Schema) -> str:
+    """Returns what a MERGE compares of the table's rows: a negative zero becomes zero, as in `_keys_of`.
+
+    deltalake 1.6.0 does not take the two as equal.
+    """
+    column = f"t.{_quoted(key)}"
+    return f"{column} + 0.0" if pa.types.is_floating(schema.field(key).type) else column
 
 
 def _quoted(name: str) -> str:
