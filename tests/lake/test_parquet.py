@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,8 @@ import wireformat as wf
 from wireformat.lake import table_folder
 from wireformat.lake.chunks import LakePlan
 from wireformat.lake.options import LakeOptions
+from wireformat.lake.parquet import ParquetFile
+from wireformat.lake.stored.store import Store
 from wireformat.sources import groups, together
 
 from .reading import manifest_of
@@ -144,3 +148,39 @@ def test_names_of_files(tmp_path: Path) -> None:
         (tmp_path / path).write_bytes(b"left by a write that was killed")
     write(MESSAGES, tmp_path, "parquet", "changes")
     assert not any((tmp_path / path).exists() for path in paths)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_nothing_is_written_to_a_file_that_was_given_up(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Another write may have replaced it; pyarrow writes a footer when a writer goes that was not closed."""
+    batch = pa.record_batch({"id": [1]})
+    file = ParquetFile(Store.of(tmp_path, None, None), "f.parquet", batch.schema, {}, is_logged=True)
+    file._writer_for(batch)
+    for _ in range(rows):
+        file.write(batch)
+    (tmp_path / "f.parquet").write_bytes(b"of another write")
+    errors: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    del file
+    gc.collect()
+    assert (tmp_path / "f.parquet").read_bytes() == b"of another write"
+    assert not errors
+    assert capfd.readouterr().err == ""
+
+
+def test_a_file_that_was_given_up_may_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    batch = pa.record_batch({"id": [1]})
+    file = ParquetFile(Store.of(tmp_path, None, None), "f.parquet", batch.schema, {}, is_logged=True)
+    file.write(batch)
+    (tmp_path / "f.parquet").unlink()
+    errors: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    del file
+    gc.collect()
+    assert [*tmp_path.iterdir()] == []
+    assert not errors
+    assert capfd.readouterr().err == ""

@@ -107,7 +107,7 @@ class ParquetFile:
         writer.add_key_value_metadata(dict(metadata))
         writer.close()
         self._buffered.flush()
-        size = self._sink.close()
+        size = self._sink.end()
         self._store.flush(self._unfinished)
         statistics = _statistics(self._found[0], self._rows) if self._is_logged else ""
         return WrittenFile(self._path, self._unfinished, self._rows, size, self._partition, statistics)
@@ -168,17 +168,25 @@ class _Sink(io.RawIOBase):
             self._stream = self._store.open(self._path)
         self._stream.write(data)
 
-    def close(self) -> int:  # type: ignore[override]
-        """Ends the file and returns its size."""
-        if not self.closed:
-            self.drain()
-            if self._stream is not None:
-                self._stream.close()
-            super().close()  # else the file would be made again, empty, when this object goes
+    def end(self) -> int:
+        """Ends the file and returns its size. Raises OSError."""
+        self.drain()
+        if self._stream is not None:
+            self._stream.close()
+        self.close()
         return self._size
 
+    def close(self) -> None:
+        """Drops what is waiting. Arrow and Python call this when a file goes that was not ended.
+
+        A Parquet writer writes a footer then, and another write may have removed or replaced the file.
+        """
+        self._waiting = []
+        self._is_discarded = True
+        super().close()
+
     def discard(self) -> None:
-        """Drops what is waiting, and what comes: a Parquet writer that is not closed writes a footer when it goes."""
+        """Drops what is waiting, and what comes."""
         self._waiting = []
         self._is_discarded = True
         if self._stream is not None:
