@@ -188,7 +188,7 @@ class Capture(CaptureTables):
         names = [field.name for field in kept]
         current = -1
         if schema is None:
-            self._check_repeatable("without a schema this call may read it twice: pass schema")
+            self._check_repeatable("this call may read them twice without a schema", "schema")
             schema = self._listed_table(table, names)
             current = self._version_before(one_table(table))
             if evolution == "error":
@@ -223,7 +223,7 @@ class Capture(CaptureTables):
         """
         filtered = self._options.filtered(tables=tables)
         options = TypedOptions(self._options.mode, images, complete, False, None)
-        self._check_repeatable("this call reads it twice")
+        self._check_repeatable("this call may read them twice")
         self._begin_handing_out()
         return self._typed_all(filtered, options)
 
@@ -241,11 +241,11 @@ class Capture(CaptureTables):
         keys is None and the stream does not state the replica identity, BadCell and BadRows.
         """
         if keys is None:
-            self._check_repeatable("without keys this call reads it twice: pass keys and schema")
+            self._check_repeatable("this call reads them twice without keys", "keys and schema")
             keys = () if self._states_identity(table) else self._replica_identity(table)
         keys = once("keys", texts("keys", keys))
         if schema is None:
-            self._check_repeatable("without a schema this call may read it twice: pass schema")
+            self._check_repeatable("this call may read them twice without a schema", "schema")
         with self._handing_out_all():
             part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
             return self.latest_by(part, table, keys)
@@ -354,7 +354,7 @@ class Capture(CaptureTables):
 
         filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
         with options.locked(folder, self._name) as lake:
-            self._check_repeatable("this call reads it twice")
+            self._check_repeatable("this call may read them twice")
             capture = copy(self)
             position = going_on(self._after, lake.position, self._name, self._controls)
             if position is not self._after:

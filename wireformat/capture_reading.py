@@ -133,7 +133,7 @@ class CaptureReading:
 
     def _begin_reading(self) -> None:
         if self._was_read:
-            self._check_repeatable("it has been read")
+            self._check_repeatable("were read before")
         self._was_read = True
 
     def _begin_handing_out(self) -> None:
@@ -155,13 +155,17 @@ class CaptureReading:
             self._forget_reading()
             raise
 
-    def _check_repeatable(self, reason: str) -> None:
-        """Raises OptionError if the messages can be read only once."""
-        for source in self._sources:
-            if not source.is_repeatable:
-                raise OptionError(
-                    f"messages: {source.name} can be read only once; {reason}, or give a list, an Arrow table or files"
-                )
+    def _check_repeatable(self, reason: str, remedy: str = "") -> None:
+        """Raises OptionError if the messages can be read only once.
+
+        reason   why they must be read more than once
+        remedy   the options with which once is enough
+        """
+        advice = "give a list, an Arrow table or files"
+        if remedy:
+            advice = f"pass {remedy}, or {advice}"
+        if not all(source.is_repeatable for source in self._sources):
+            raise OptionError(f"messages can be read only once, and {reason}: {advice}")
 
     def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the rows of all sources, with the columns of the schema."""

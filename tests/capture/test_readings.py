@@ -12,19 +12,30 @@ from wireformat.formats.pgoutput import relation_lists
 
 from .streams import CUT, committed, insert, relation, stream
 
+TO_LIST = "give a list, an Arrow table or files"
+
 
 @pytest.mark.parametrize(
-    "verb",
+    ("verb", "text"),
     [
-        lambda capture: capture.typed("public.by_key"),
-        lambda capture: capture.latest("public.by_key"),
-        lambda capture: [capture.changes(), capture.changes()],
+        (
+            lambda capture: capture.typed("public.by_key"),
+            f"this call may read them twice without a schema: pass schema, or {TO_LIST}",
+        ),
+        (
+            lambda capture: capture.latest("public.by_key"),
+            f"this call reads them twice without keys: pass keys and schema, or {TO_LIST}",
+        ),
+        (lambda capture: capture.typed_all(), f"this call may read them twice: {TO_LIST}"),
+        (lambda capture: [capture.changes(), capture.changes()], f"were read before: {TO_LIST}"),
     ],
+    ids=["typed", "latest", "typed_all", "two questions"],
 )
-def test_what_can_be_read_once_is_not_read_twice(verb: Any) -> None:
+def test_what_can_be_read_once_is_not_read_twice(verb: Any, text: str) -> None:
     messages, format = stream("18-pgoutput-1")
-    with pytest.raises(wf.OptionError, match="messages can be read only once"):
+    with pytest.raises(wf.OptionError) as error:
         verb(wf.Capture(iter(messages), format))
+    assert str(error.value) == f"messages can be read only once, and {text}"
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,30 @@ def test_standard_input(tmp_path: Path) -> None:
     assert run("tables", "-", stdin=path.read_bytes()).stdout == run("tables", path).stdout
 
 
+@pytest.mark.parametrize("output", [(), ("-o", "-", "--to", "jsonl")], ids=["screen", "file"])
+@pytest.mark.parametrize(
+    ("command", "skipped"),
+    [
+        (("tables",), "1 record"),
+        (("typed", "s.t"), "2 records"),
+        (("typed", "s.t", "--rows", 1), "2 records"),
+        (("latest", "s.t", "--keys", "id"), "2 records"),
+    ],
+    ids=["tables", "typed", "the first row", "latest"],
+)
+def test_dropmalformed_says_how_many_are_missing(
+    command: tuple[object, ...], output: tuple[object, ...], skipped: str, tmp_path: Path
+) -> None:
+    rows = [("1", "2020-01-01"), ("2", "2020-01-02"), ("3", "infinity")]
+    lines = [f"table s.t: INSERT: id[integer]:{id} day[date]:'{day}'\n" for id, day in rows]
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(["BEGIN 5\n", *lines, "COMMIT 5\n", "BEGIN 6\n", "table s.t: INSERT: id[inte\n"]))
+    name, *more = command
+    result = run(name, "-f", "test-decoding", "--mode", "dropmalformed", path, *more, *output)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[-1] == f"{skipped} skipped"
+
+
 def test_rejects(tmp_path: Path) -> None:
     pq.write_table(pa.table({"payload": [*MESSAGES, MESSAGES[0][:-3]]}), tmp_path / "c.parquet")
     rejects = tmp_path / "rejects.parquet"

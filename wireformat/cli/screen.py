@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import counted
 from ..printable import printable
 
 if TYPE_CHECKING:
@@ -64,6 +65,12 @@ def coloured(line: bytes, kind: str) -> bytes:
 def say(text: str) -> None:
     """Prints a line to standard error, with control characters as escapes."""
     typer.echo(printable(text), err=True)
+
+
+def say_skipped(count: int) -> None:
+    """Prints how many records DROPMALFORMED has left out, if there are any."""
+    if count:
+        say(f"{counted(count, 'record', ',')} skipped")
 
 
 def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..errors import DecodeError, counted
+from ..errors import DecodeError
 from ..events import Corrupt
 from ..formats.registry import find_format
 from ..formats.text_format import TextFormat
@@ -19,7 +19,7 @@ from .client_line import client_line
 from .decoding import Decoding
 from .inputs import all_messages, find_inputs
 from .inspection.guessed import guessed_format
-from .screen import coloured, has_colours, say, screen_line
+from .screen import coloured, has_colours, say, say_skipped, screen_line
 
 AS_IT_IS = "latin-1"
 """An encoding that reads any byte as a character, and writes that character as the same byte."""
@@ -72,8 +72,7 @@ def show(
                 sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
     decoding.check()
-    if decoding.dropped:
-        say(f"{counted(decoding.dropped, 'record', ',')} skipped")
+    say_skipped(decoding.dropped)
     for complaint in decoding.complaints():
         say(complaint)
 

@@ -192,7 +192,8 @@ TYPES = (
         "list",
         "list<element: T>",
         "array<T>",
-        "One dimension, without lower bounds. For two dimensions, give the type as `T[][]` in `schema`, and so on.",
+        "One dimension. Lower bounds are dropped: `[0:1]={1,2}` becomes `[1, 2]`. For two dimensions, give the type as "
+        "`T[][]` in `schema`, and so on.",
     ),
     ColumnRow(
         ("every other type",),

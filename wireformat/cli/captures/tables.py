@@ -12,7 +12,7 @@ from ...errors import counted
 from ...options.table_names import written
 from ...printable import printable
 from ..output import find_output, open_output
-from ..screen import console, say
+from ..screen import console, say, say_skipped
 from ..table_writers import cell_texts
 from .opened import opened
 
@@ -34,6 +34,13 @@ def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **optio
     """Prints the tables of a stream, or writes what `Capture.tables` returns. Raises Failed."""
     with opened(paths, on_screen=False, **options) as (capture, _):
         listed = capture.tables()
+        skipped = capture.dropped
+    _print_list(listed, output, to, paths)
+    say_skipped(skipped)
+
+
+def _print_list(listed: pa.Table, output: Path | None, to: str | None, paths: Sequence[str]) -> None:
+    """Prints the list of tables, or writes it."""
     if output is not None:
         _written(listed.to_batches(), listed.schema, output, to, paths)
         return
@@ -81,8 +88,10 @@ def typed(
     with opened(paths, on_screen=output is None, **options) as (capture, _):
         found = capture.typed(table, schema=schema, complete=complete)
         _shown_or_written(found, found.schema, output, to, paths, rows)
-        if output is not None and capture.dropped:
-            say(f"{counted(capture.dropped, 'record', ',')} skipped")
+        if options["mode"] == "DROPMALFORMED":
+            for _ in found:  # the rows that are not shown: what was skipped is known at the end
+                pass
+            say_skipped(capture.dropped)
 
 
 def latest(
@@ -100,6 +109,7 @@ def latest(
     with opened(paths, on_screen=output is None, **options) as (capture, _):
         found = capture.latest(table, keys=keys, schema=schema)
         _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)
+        say_skipped(capture.dropped)
 
 
 def _shown_or_written(
