@@ -204,3 +204,40 @@ def test_a_write_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(wf.OptionError, match="no column"):
         capture_of(MESSAGES).write(tmp_path / "lake", partition_by="other")
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_write_that_is_overtaken_before_it_begins(
+    format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither removes the files of the other as left ones: only the number of writes tells that they are not alone."""
+    begin = Lake.begin
+
+    def late(lake: Lake) -> None:
+        monkeypatch.setattr(Lake, "begin", begin)
+        write(MESSAGES[:40], tmp_path, format, state)
+        lake.begin()
+
+    monkeypatch.setattr(Store, "locked", without_locks)
+    monkeypatch.setattr(Lake, "begin", late)
+    with pytest.raises(wf.LakeConflict, match="another process wrote to it"):
+        write(MESSAGES, tmp_path, format, state, threads=1)
+    check(MESSAGES[:40], tmp_path, state)
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+def test_a_write_that_is_overtaken_at_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one has replaced its files, whose names are the same, and they stay."""
+    commit = Lake.commit
+
+    def late(lake: Lake, position: wf.CapturePosition) -> None:
+        monkeypatch.setattr(Lake, "commit", commit)
+        write(MESSAGES[:40], tmp_path, "parquet", "changes")
+        lake.commit(position)
+
+    monkeypatch.setattr(Store, "locked", without_locks)
+    monkeypatch.setattr(Lake, "commit", late)
+    with pytest.raises(wf.LakeConflict, match="another process wrote to it"):
+        write(MESSAGES, tmp_path, "parquet", "changes")
+    check(MESSAGES[:40], tmp_path, "changes")

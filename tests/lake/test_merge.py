@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.events import UNCHANGED, Unchanged
 from wireformat.lake import table_writer
+from wireformat.lake.delta.folder import DeltaFolder
 
 from ..examples import at_most
 from ..full_tables import table_after
@@ -208,3 +210,38 @@ def test_a_table_that_has_only_been_truncated(keys: Any, format: str, tmp_path: 
     capture = wf.Capture([*inserted, *truncated], "test-decoding")
     found = capture.write(tmp_path, format=format, state="latest", keys=keys)
     assert dict(zip(found["table_name"].to_pylist(), found["rows"].to_pylist(), strict=True)) == {"o": 1, "t": 0}
+
+
+def test_the_rows_of_a_merge_are_those_that_it_touches(tmp_path: Path) -> None:
+    """Not the changes: of three of one row, one row is written."""
+    first = [*update(100, 1, "a", "A"), *update(200, 2, "b", "B")]
+    second = [event for lsn in (300, 400, 500) for event in update(lsn, 1, "c", "C")]
+    for events, rows in ((first, 2), (second, 1)):
+        found = wf.Capture([*wf.encode(events, "pgoutput")], "pgoutput").write(tmp_path, format="delta", state="latest")
+        assert found["rows"].to_pylist() == [rows]
+
+
+@pytest.mark.parametrize("removed", [None, "a"])
+def test_files_that_a_log_names_stay_if_the_write_fails_after_its_commit(
+    removed: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the answer of an object store is lost. They are added to a table without a key, or replace its rows."""
+
+    def write(lsn: int, *rows: str, removed: str | None = None) -> None:
+        messages = [*wf.encode(added(lsn, *rows, removed=removed), "pgoutput")]
+        wf.Capture(messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+
+    def lost(folder: DeltaFolder, *given: Any) -> None:
+        add(folder, *given)
+        raise OSError(errno.EIO, "the network")
+
+    write(100, "a", "b")
+    add = DeltaFolder._add
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaFolder, "_add", lost)
+        with pytest.raises(OSError, match="the network"):
+            write(200, "c", removed=removed)
+    for _ in range(2):
+        there = sorted(read(tmp_path, ("public", "t"))["small"].to_pylist())
+        assert there == ["a", "b", "c"][removed is not None :]
+        write(200, "c", removed=removed)

@@ -141,3 +141,15 @@ def test_a_log_that_was_cleaned(state: str, tmp_path: Path) -> None:
         commit.unlink()
     write(MESSAGES, tmp_path, "delta", state)
     check(MESSAGES, tmp_path, state)
+
+
+def test_a_table_that_spark_has_restored_to_its_first_version(state: str, tmp_path: Path) -> None:
+    """Which has all rows. Spark writes the version as a number."""
+    write(MESSAGES[:20], tmp_path, "delta", state)
+    table = deltalake.DeltaTable(tmp_path / ORDERS)
+    table.optimize.z_order(["id"])
+    table.restore(0)
+    log = max((tmp_path / ORDERS).glob("_delta_log/*.json"))
+    log.write_text(log.read_text().replace('{"version":"0"}', '{"version":0,"timestamp":null}'))
+    write(MESSAGES, tmp_path, "delta", state)
+    check(MESSAGES, tmp_path, state)

@@ -145,13 +145,32 @@ def test_files_of_delta_tables_that_only_a_checkpoint_names_stay(tmp_path: Path)
     older = (tmp_path / "_wireformat.json").read_bytes()
     write(MESSAGES[:40], tmp_path, "delta", "changes")
     for log in tmp_path.rglob("_delta_log"):
-        deltalake.DeltaTable(log.parent).create_checkpoint()
+        table = deltalake.DeltaTable(log.parent)
+        table.alter.set_table_description("a commit without files")
+        table.create_checkpoint()
         for commit in sorted(log.glob("*.json"))[:-1]:
             commit.unlink()
+        assert b'"add"' not in max(log.glob("*.json")).read_bytes()
     (tmp_path / "_wireformat.json").write_bytes(older)
     (tmp_path / ".wireformat-begun").touch()
     write(MESSAGES, tmp_path, "delta", "changes")
     check(MESSAGES, tmp_path, "changes")
+
+
+def test_files_that_only_earlier_versions_of_delta_tables_have_stay(tmp_path: Path) -> None:
+    """VACUUM removes them, when it is time."""
+    write(MESSAGES[:20], tmp_path, "delta", "changes")
+    older = (tmp_path / "_wireformat.json").read_bytes()
+    write(MESSAGES[:40], tmp_path, "delta", "changes")
+    tables = [log.parent for log in tmp_path.rglob("_delta_log")]
+    for table in tables:
+        deltalake.DeltaTable(table).optimize.compact()
+    (tmp_path / "_wireformat.json").write_bytes(older)
+    (tmp_path / ".wireformat-begun").touch()
+    write(MESSAGES, tmp_path, "delta", "changes")
+    check(MESSAGES, tmp_path, "changes")
+    for table in tables:
+        assert deltalake.DeltaTable(table, version=1).to_pyarrow_table().num_rows
 
 
 def test_files_that_a_delta_table_names_stay_where_parquet_is_written(

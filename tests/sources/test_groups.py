@@ -17,7 +17,7 @@ from wireformat.arrow.noted.changes import CommittedRows, rows_by_table
 from wireformat.arrow.noted.selection import NotedSelection
 from wireformat.options.table_names import TableName
 from wireformat.sources import groups
-from wireformat.sources.groups import JOINED_PARTS, Groups, groups_of_tables, size_of
+from wireformat.sources.groups import JOINED_PARTS, Groups, first_rows, groups_of_tables, size_of
 
 from ..lake.histories import messages_of, transactions
 
@@ -211,3 +211,12 @@ def test_what_waits_keeps_no_values_of_rows_that_have_gone(monkeypatch: pytest.M
         assert isinstance(rows, NotedSelection)
         assert rows.alone() is rows
         assert held_bytes(rows) <= 2 * rows.nbytes
+
+
+def test_the_first_rows_of_several_parts() -> None:
+    """Of what was read again, as many as there were: a file may have grown."""
+    parts = [pa.record_batch({"a": [1, 2, 3]}), pa.record_batch({"a": [4, 5, 6]}), pa.record_batch({"a": [7]})]
+    for count in range(8):
+        found = first_rows([*parts], count)
+        assert [value for part in found for value in part["a"].to_pylist()] == [*range(1, count + 1)]
+        assert all(map(len, found))

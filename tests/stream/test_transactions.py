@@ -302,6 +302,14 @@ BAD: dict[str, tuple[list[wf.Event], str]] = {
     "a block in a block's end": ([STOP], "STREAM_START of this block"),
     "an end in a block": ([start(1), wf.StreamCommit(xid=1)], "the end of the open transaction"),
     "corrupt": ([wf.Corrupt(error="e", raw=b"")], "an unreadable record is not complete"),
+    "a COMMIT of what is to be prepared": (
+        [wf.Begin(gid="g", lsn=5), insert("a"), wf.Commit(lsn=5)],
+        "PREPARE, since BEGIN has a gid",
+    ),
+    "an end that came before, in a block": (
+        [begin(5), insert("a"), commit(5), start(9, True), commit(5)],
+        "BEGIN before an end record",
+    ),
 }
 
 
@@ -355,3 +363,38 @@ def test_what_is_not_held_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mon
     events = [event for lsn in range(1, 100) for event in (begin(lsn), insert("a"), commit(lsn))]
     assert len(list(wf.transactions(events, memory_limit=5000))) == 99
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gid_that_is_used_again_whose_first_end_was_lost() -> None:
+    second = [wf.Begin(gid="g", lsn=15), insert("b"), wf.Prepare(gid="g", lsn=15)]
+    changes = wf.transactions([*TWO_PHASE[:3], *second], two_phase="prepare")
+    assert [change.commit_lsn for change in changes] == [5, 15]
+
+
+def test_facts_that_only_a_prepare_has() -> None:
+    events = [wf.Begin(gid="g", lsn=5), insert("a"), wf.Prepare(gid="g", lsn=5, xid=7)]
+    (change,) = wf.transactions([*events, wf.CommitPrepared(gid="g", commit_lsn=9)])
+    assert change.xid == 7
+
+
+PREPARED = [wf.Begin(gid="g", lsn=5), *(insert("a") for _ in range(9)), wf.Prepare(gid="g", lsn=5)]
+BLOCK = [start(1), *(insert("a", 1) for _ in range(9)), STOP]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [*PREPARED, *PREPARED, wf.CommitPrepared(gid="g", commit_lsn=9)],
+        [*BLOCK, begin(5), insert("b"), begin(5), insert("b"), commit(5)],
+        [*BLOCK, begin(5, 1), insert("b"), commit(5)],
+    ],
+    ids=["prepared", "streamed", "in one piece"],
+)
+def test_files_of_what_is_sent_again_go(
+    events: list[wf.Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    changes = wf.transactions(events, memory_limit=1000)
+    assert list(changes)
+    (folder,) = tmp_path.iterdir()
+    assert list(folder.iterdir()) == []

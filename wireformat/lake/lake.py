@@ -136,7 +136,7 @@ class Lake:
         there = read_manifest(self.store)
         writes = 0 if there is None else there.writes
         if writes != self.manifest.writes:
-            if self._attempt:  # the files of the other one have other names
+            if self._attempt or self.manifest.format == "delta":  # the files of the other one have other names
                 self._discard_files()
             had, where = counted(self.manifest.writes, "write"), self.store.location("")
             raise LakeConflict(

@@ -98,7 +98,7 @@ def last_write(commit: Callable[[int], bytes | None], version: int) -> tuple[int
             if b'"RESTORE"' in raw:
                 about: Any = [json.loads(line).get("commitInfo") or {} for line in raw.splitlines()]
                 found = [one["operationParameters"] for one in about if one.get("operation") == "RESTORE"]
-                shown = min([shown, *(int(one.get("version") or -1) for one in found)])
+                shown = min([shown, *(-1 if one.get("version") is None else int(one["version"]) for one in found)])
         version -= 1
     return None, False
 
