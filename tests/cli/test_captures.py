@@ -301,6 +301,18 @@ def test_a_schema_for_a_format_without_types(tmp_path: Path) -> None:
     assert read(tmp_path / "lake", ("shop", "t"))["id"].to_pylist() == [1]
 
 
+def test_arrays_of_two_dimensions_need_a_schema(tmp_path: Path) -> None:
+    """A column `integer[]` of PostgreSQL takes arrays of any number of dimensions."""
+    lines = tmp_path / "lines.txt"
+    lines.write_bytes(b"BEGIN 5\ntable s.t: INSERT: id[integer]:1 cells[integer[]]:'{{1,2}}'\nCOMMIT 5\n")
+    command = ("typed", "-f", "test-decoding", lines, "s.t", "--json")
+    refused = run(*command)
+    assert refused.exit_code == 1
+    assert "got an array of more than 1 dimension; in --schema, give its type as T[][], or as text" in refused.stderr
+    for type, wanted in (("integer[][]", [[1, 2]]), ("text", "{{1,2}}")):
+        assert json.loads(run(*command, "--schema", f"cells {type}").stdout)["cells"] == wanted
+
+
 @pytest.mark.parametrize(
     ("text", "columns"),
     [

@@ -98,6 +98,7 @@ _WORDS = {
     ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
     ", see reconnect_seconds": ", see --reconnect-seconds",
     "such as publication='p'": "--publication p",
+    "; in `schema`, give its type as": "; in --schema, give its type as",
     ", or a schema, got": ", or --schema, got",
     "pass the format of the messages": "pass it with -f",
     "pass after=wireformat.lake.position(folder), and messages that begin there": "pass --go-on, and messages that "

@@ -203,7 +203,8 @@ def array(text: str, dimensions: int, delimiter: str = ",") -> list[object]:
             if not expects_item:
                 break
             if len(stack) == dimensions:
-                raise Misfit(f"an array of more than {dimensions} dimension{'s' if dimensions > 1 else ''}")
+                has = f"more than {dimensions} dimension{'s' if dimensions > 1 else ''}"
+                raise Misfit(f"an array of {has}; in `schema`, give its type as T{'[]' * (dimensions + 1)}, or as text")
             stack.append([])
         elif mark == "}":
             if not stack or (expects_item and stack[-1]):

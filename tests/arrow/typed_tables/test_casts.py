@@ -135,6 +135,7 @@ def test_values(type: str, text: str) -> None:
     assert again[0] == again[3] == CASES[type, text]
 
 
+DEEPER = "an array of more than 1 dimension; in `schema`, give its type as T[][], or as text"
 MISFITS = {
     ("integer", "2147483648"): "an integer of more than 32 bits",
     ("integer", "0x1F"): "a text that is not an integer",
@@ -162,7 +163,8 @@ MISFITS = {
     ("bytea", r"\x0"): "a text that is not pairs of hex digits",
     ("bytea", "\\"): "a text that is not a bytea value",
     ("raw", "0g"): "a text that is not pairs of hex digits",
-    ("integer[]", "{{1},{2}}"): "an array of more than 1 dimension",
+    ("integer[]", "{{1},{2}}"): DEEPER,
+    ("integer[][]", "{{{1}}}"): "an array of more than 2 dimensions; in `schema`, give its type as T[][][], or as text",
     ("integer[][]", "{1}"): "a text that is not an array of 2 dimensions",
     ("integer[]", "{1,2"): "a text that is not an array of 1 dimension",
     ("integer[]", "{1,x}"): "a text that is not an integer, in an element",
@@ -186,7 +188,7 @@ def test_many_misfits_in_a_long_column() -> None:
 
 def test_deep_arrays_do_not_recurse() -> None:
     _, misfits = read("integer[]", "{" * 100_000)
-    assert misfits == {0: "an array of more than 1 dimension"}
+    assert misfits == {0: DEEPER}
 
 
 TYPES = [arrow_type(text) for text in sorted({column_type(parse_sql_type(name)).arrow for name in SQL_NAMES.values()})]

@@ -63,7 +63,7 @@ class TypedChanges:
 
     def __init__(self, schema: pa.Schema, keys: Sequence[str], stream_by: Sequence[str]) -> None:
         for name in ABOUT_COLUMNS:
-            _field(schema, "typed", name)
+            _field(schema, "typed", name, schema.names)
         old = schema.field("_old").type
         of_table = [field.name for field in old] if pa.types.is_struct(old) else []
         _check_names(schema, "keys", keys, of_table)
@@ -145,12 +145,13 @@ class TypedChanges:
         return None if is_sorted(streams, lsns, ordinals) else np.lexsort((ordinals, lsns))
 
 
-def _field(schema: pa.Schema, option: str, name: str) -> pa.Field:
-    """Returns the only field of this name; raises OptionError."""
+def _field(schema: pa.Schema, option: str, name: str, allowed: Sequence[str]) -> pa.Field:
+    """Returns the only field of this name; raises OptionError, which lists the names that are allowed."""
     count = schema.names.count(name)
     if not count:
-        near = nearest(name, schema.names)
-        raise OptionError(f"option {option}: no column {name!r}{near}; there are {', '.join(schema.names)}")
+        near = nearest(name, allowed)
+        there = f"there are {', '.join(allowed)}" if allowed else "there are none"
+        raise OptionError(f"option {option}: no column {name!r}{near}; {there}")
     if count > 1:
         raise OptionError(f"option {option}: there are {count} columns {name!r}; rename them")
     return schema.field(name)
@@ -158,7 +159,7 @@ def _field(schema: pa.Schema, option: str, name: str) -> pa.Field:
 
 def _check_names(schema: pa.Schema, option: str, names: Sequence[str], allowed: Sequence[str]) -> None:
     for name in names:
-        type = _field(schema, option, name).type
+        type = _field(schema, option, name, allowed).type
         if option == "stream_by" and not (
             pa.types.is_integer(type) or pa.types.is_string(type) or pa.types.is_large_string(type)
         ):

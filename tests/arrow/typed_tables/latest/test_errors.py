@@ -40,7 +40,8 @@ def test_streams_that_cannot_be() -> None:
 
 FAULTS: list[tuple[list[Row], Any, str]] = [
     ([INSERT], "id", "option keys: expected a list of strings"),
-    ([INSERT], ["nothing"], "option keys: no column 'nothing'"),
+    ([INSERT], ["nothing"], "option keys: no column 'nothing'; there are part, id"),
+    ([INSERT], ["xid"], "option keys: no column 'xid', did you mean 'id'\\?; there are part, id, "),
     ([INSERT], ["_xid"], "option keys: '_xid' is not a column of the table"),
     ([INSERT], ["id", "id"], "option keys: 'id' is named twice"),
     (
