@@ -7,6 +7,7 @@ back. Nested values are sent as they are, so pandas may change such values insid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -35,14 +36,15 @@ def check_frame(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected a DataFrame, got {type(value).__name__}")
 
 
-def field_of(df: DataFrame, option: str, name: str) -> StructField:
-    """Returns the only field of this name; raises OptionError."""
+def field_of(df: DataFrame, option: str, name: str, allowed: Sequence[str] | None = None) -> StructField:
+    """Returns the only field of this name; raises OptionError, which lists the names that are allowed: None for all."""
     if not isinstance(name, str):
         raise wf.OptionError(f"option {option}: expected the name of a column, got {shown(name)}")
     found = [field for field in df.schema if field.name == name]
     if not found:
-        near = nearest(name, df.columns)
-        raise wf.OptionError(f"option {option}: no column {name!r}{near}; there are {', '.join(df.columns)}")
+        names = df.columns if allowed is None else allowed
+        there = f"there are {', '.join(names)}" if names else "there are none"
+        raise wf.OptionError(f"option {option}: no column {name!r}{nearest(name, names)}; {there}")
     if len(found) == 1 and not _is_case_sensitive(df, name):
         found = [field for field in df.schema if field.name.lower() == name.lower()]
     if len(found) > 1:

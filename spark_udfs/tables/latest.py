@@ -93,7 +93,7 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
         field_of(typed, "typed", name)
     _check_cases(typed)
     for name in keys:
-        field_of(typed, "keys", name)
+        field_of(typed, "keys", name, table_columns(typed))
         if name not in table_columns(typed) or keys.count(name) > 1:
             fault = "is named twice" if keys.count(name) > 1 else "is not a column of the table"
             raise wf.OptionError(f"option keys: {name!r} {fault}")
