@@ -75,8 +75,9 @@ class RandomWorkload:
         else:
             if is_prepared:
                 yield f"update r_{name} set w = {number} where id = {STAYS}"
+            parts = [part for part in PARTS if part is not _truncated or end != "rollback prepared"]
             for part in range(random.randrange(1, 5)):
-                yield from random.choice(PARTS)(random, f"r_{name}", 1000 * number + 100_000 * part)
+                yield from random.choice(parts)(random, f"r_{name}", 1000 * number + 100_000 * part)
         if random.random() < 0.3:
             yield SEEN.sql
         if is_prepared:
@@ -141,6 +142,11 @@ def _unpublished(random: Random, table: str, base: int) -> Iterator[str]:
 
 
 def _truncated(random: Random, table: str, base: int) -> Iterator[str]:
+    """Not in a prepared transaction that is rolled back: PostgreSQL 18.4 cannot decode each of them.
+
+    Where changes before the TRUNCATE were undone, a slot with streaming and two_phase fails with "could not map
+    filenumber … to relation OID" at the row after it.
+    """
     if random.random() < 0.2:
         yield f"truncate {table}"
         yield f"insert into {table} (id, v) values ({STAYS}, 'stays')"
