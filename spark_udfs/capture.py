@@ -251,7 +251,7 @@ class Capture(CaptureAnswers):
                 return self._latest_in_order(asked, ())
         typed = self._answer(partial(ask_typed, asked), whole, self._plans)
         rows = checked_rows(typed, keys, [field.name for field in self._messages.positions.stream_by])
-        if facts.adds_again:
+        if facts.loses_values(keys):
             return self._latest_in_order(asked, keys)
         if not rows.keys or not facts.are_whole(field.name for field in rows.fields):
             return latest_rows(rows)

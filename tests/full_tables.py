@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.pgtypes import type_name
 
 FULL: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
+TEXT = (25, -1)
 
 
 class FullTable:
@@ -18,6 +20,8 @@ class FullTable:
     def __init__(self) -> None:
         self.identity = "full"
         self.columns = ["a", "b"]
+        self.types: dict[str, tuple[int, int]] = {}
+        """OID and modifier of the columns that are no text."""
         self.rows: list[dict[str, str | None]] = []
         self.defaults: dict[str, str | None] = {}
         self.events: list[list[wf.Event]] = []
@@ -36,12 +40,13 @@ class FullTable:
             replica_identity=self.identity,
             columns=columns,
             key_columns=columns if self.identity == "full" else columns[:1],
-            type_oids=(25,) * len(columns),
-            typmods=(-1,) * len(columns),
+            type_oids=tuple(self.types.get(name, TEXT)[0] for name in columns),
+            typmods=tuple(self.types.get(name, TEXT)[1] for name in columns),
         )
 
     def image(self, row: dict[str, str | None]) -> wf.TupleData:
-        return wf.TupleData(tuple(self.columns), tuple(map(row.get, self.columns)), ("text",) * len(self.columns))
+        types = tuple(type_name(oid) for oid in self.relation.type_oids)
+        return wf.TupleData(tuple(self.columns), tuple(map(row.get, self.columns)), types)
 
     def insert(self, *values: str) -> None:
         row = dict.fromkeys(self.columns, None) | dict(zip(self.columns, values, strict=False))

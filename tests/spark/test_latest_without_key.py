@@ -89,6 +89,35 @@ def test_a_column_is_dropped_and_added_again(spark: SparkSession, identity: str,
         assert_same(spark_capture(spark, table.messages).latest(TABLE, keys=keys).toArrow(), wanted)
 
 
+@pytest.mark.parametrize("identity", ["full", "default"])
+@pytest.mark.parametrize("keys", [None, ["a"]])
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_column_gets_a_type_with_other_values(spark: SparkSession, identity: str, keys: Any, name: str) -> None:
+    """If it identifies rows, those that existing rows have in it are not known."""
+    table = FullTable()
+    table.identity, table.types = identity, {name: (1042, 5 + 4)}
+    table.insert("1    " if name == "a" else "1", "x")
+    table.insert("2    " if name == "a" else "2", "x")
+    table.types.clear()
+    table.rows[0]["a"] = "1"
+    if identity == "full":
+        table.update(0, "changed")
+    else:
+        table.transaction(wf.Update(**FULL, new=table.image({"a": "1", "b": "changed"})))
+    capture = wf.Capture(table.messages, "pgoutput")
+    if name == "a" and (identity == "default" or keys):
+        for call in (
+            lambda: capture.latest(TABLE, keys=keys),
+            spark_capture(spark, table.messages).latest(TABLE, keys=keys).toArrow,
+        ):
+            with pytest.raises(Exception, match="given another type have none"):
+                call()
+        return
+    wanted = capture.latest(TABLE, keys=keys)
+    assert wanted.num_rows == 2
+    assert_same(spark_capture(spark, table.messages).latest(TABLE, keys=keys).toArrow(), wanted)
+
+
 @pytest.mark.parametrize("keys", [None, []])
 def test_the_identity_that_the_stream_states(spark: SparkSession, keys: Any) -> None:
     """A DELETE by a key has the key alone: the whole row would not find it. The identity may also change."""

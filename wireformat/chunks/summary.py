@@ -28,7 +28,7 @@ from ..events import Relation
 from ..formats.pgoutput.relation_lists import relation_lists
 from ..options.table_names import TableName
 from ..sources.find import NamedBegin
-from ..sources.identities import Definition
+from ..sources.identities import Definition, column_types
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import BEFORE_ALL, Located
@@ -60,13 +60,15 @@ class RowFacts(NamedTuple):
             tuple(one for one, _ in groupby((*self.definitions, *other.definitions))),
         )
 
-    @property
-    def adds_again(self) -> bool:
-        """Whether a column was added that the table had before."""
+    def loses_values(self, keys: Sequence[str]) -> bool:
+        """Whether a column that rows had before has other values in them: it was added again, or got another type.
+
+        keys   the columns that identify the rows; none if whole rows do
+        """
         known: set[str] = set()
-        for before, after in pairwise(self.definitions):
+        for before, after in pairwise(one._replace(keys=tuple(keys)) for one in self.definitions):
             known.update(before.columns or ())
-            if not known.isdisjoint(after.added_after(before)):
+            if not known.isdisjoint(after.unknown_after(before)):
                 return True
         return False
 
@@ -109,8 +111,9 @@ def _different(oids: pa.Array) -> frozenset[int]:
 
 def _definitions(rows: ChangeRows, indices: Array) -> tuple[Definition, ...]:
     details = (rows.detail(index) for index in indices.tolist())
-    columns = (tuple(relation_lists(detail)["columns"]) for detail in details if detail is not None)
-    return tuple(Definition((), names) for names, _ in groupby(columns))
+    lists = (relation_lists(detail) for detail in details if detail is not None)
+    found = (Definition((), one["columns"], column_types(one["type_oids"], one["typmods"])) for one in lists)
+    return tuple(one for one, _ in groupby(found))
 
 
 def _sent(rows: ChangeRows, indices: Array) -> frozenset[str] | None:

@@ -19,7 +19,7 @@ from ..errors import BadRows, OptionError
 from ..options.table_names import TableName, one_table, written
 from ..sources.groups import Parts
 from ..sources.handed_rows import joined_parts
-from ..sources.identities import DefinedBatch, Definition, oids_of
+from ..sources.identities import DefinedBatch, Definition, oids_of, types_of
 from ..stream.capture_position import CapturePosition
 from .delta.covered import not_covered
 from .delta.folder import DeltaFolder
@@ -157,8 +157,7 @@ class TableWriter:
             missing = [key for key in definition.keys if key not in own]
             if missing:
                 raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
-            keys = tuple(target.table.columns[key] for key in definition.keys)
-            return Definition(keys, definition.columns and self._stored_names(definition.columns))
+            return definition.renamed(target.table.columns)
 
         def cut(rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[DefinedBatch]:
             return ((stored(one), batch) for one, batch in identities.cut(target.name, rows, typed, keys))
@@ -322,15 +321,17 @@ class TableWriter:
         return zip(self._definitions, self._context.spill.rows(self.name), strict=True)
 
     def _added(self) -> set[str]:
-        """Returns the columns that the table got since the last write, as they are stored."""
-        stream = self._context.stream
+        """Returns the columns that the table got since the last write, or that got other values, as they are stored."""
+        stream, typed = self._context.stream, self._target.stored.schema
         first = self._definitions[0]
-        added = {name for one, other in pairwise(self._definitions) for name in other.added_after(one)}
+        added = {name for one, other in pairwise(self._definitions) for name in other.unknown_after(one, typed)}
         if self._before is not None:  # what the manifest has is older
-            return added.union(first.added_after(self._before))
+            return added.union(first.unknown_after(self._before, typed))
         known, before = stream.known.get(self.name), stream.identities.before(self.name)
         if first.columns is not None and known is not None and known.current >= 0:
-            added.update({*first.columns} - {*self._stored_names(known.versions[known.current].types)})
+            version = known.versions[known.current]
+            added.update({*first.columns} - {*self._stored_names(version.types)})
+            added.update(first.retyped_after(types_of(version).renamed(self._target.table.columns), typed))
         if before is not None and before.columns is not None:  # in their order, which the lake does not know
             columns = self._stored_names(before.columns)
             added.update({*first.added_after(Definition((), columns))} & {*columns})

@@ -143,3 +143,41 @@ def with_typmod(name: str, typmod: int | None, server: str | None = None) -> Sql
     if sql.name in _PRECISIONS:
         return SqlType(sql.name, (typmod,), sql.dimensions)
     return sql
+
+
+_TEXTS = frozenset(("text", "character varying", "nvarchar2", "clob"))
+_INTEGERS = frozenset(("tinyint", "smallint", "integer", "bigint", "oid"))
+_OTHER_AS_TEXTS = frozenset(("boolean", "character", "inet", "bytea"))
+_HOLDS_VALUES_OF = {
+    "timestamp without time zone": frozenset(("date",)),
+    "real": frozenset(("smallint",)),
+    "double precision": frozenset(("smallint", "integer", "real")),
+}
+"""Types that hold every value of another one, but write it in another way."""
+
+
+def keeps_values(before: SqlType, after: SqlType, *, as_texts: bool) -> bool:
+    """Whether the values of a column are what they were before it got another type. With a user's own type, they are.
+
+    as_texts   whether texts are compared: 1.5 and 1.50 differ then
+
+    Source: PostgreSQL, catalogue pg_cast. A type without a cast to text is converted by its output function; bytes are
+    mostly converted by others.
+    """
+    if before == after or before.is_own or after.is_own:
+        return True
+    if before.dimensions != after.dimensions:
+        return False
+    if after.name in _TEXTS:
+        return before.name not in _OTHER_AS_TEXTS
+    if before.name in _INTEGERS and after.name == "numeric":
+        return not as_texts or not any(after.modifiers[1:])
+    if before.name != after.name:
+        are_integers = before.name in _INTEGERS and after.name in _INTEGERS
+        return are_integers or (not as_texts and before.name in _HOLDS_VALUES_OF.get(after.name, ()))
+    if after.name == "numeric" and before.modifiers and after.modifiers:
+        scale, new_scale = ([*modifiers, 0][1] for modifiers in (before.modifiers, after.modifiers))
+        return scale == new_scale or (scale < new_scale and not as_texts)
+    if after.name in _PRECISIONS - {"bit"} and after.modifiers:
+        return bool(before.modifiers) and before.modifiers <= after.modifiers
+    return after.name != "character" and not after.modifiers

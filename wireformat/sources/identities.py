@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,8 +18,11 @@ from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.typed_changes import lsns_and_ordinals
+from ..arrow.typed_tables.versions import Version
 from ..events import Relation
 from ..options.table_names import TableName
+from ..pgtypes import type_name
+from ..pgtypes.sql_types import SqlType, keeps_values, with_typmod
 from ..stream.reader import BEFORE_ALL
 from .known_relations import relations_in
 
@@ -31,10 +35,38 @@ class Definition(NamedTuple):
 
     keys      the columns that identify the rows
     columns   of the table, in its order; None if the stream does not describe it
+    types     of the columns; empty if no row is ever identified
     """
 
     keys: Keys
     columns: tuple[str, ...] | None = None
+    types: tuple[SqlType, ...] = ()
+
+    def unknown_after(self, before: Definition, typed: pa.Schema | None = None) -> list[str]:
+        """Returns the columns whose values are not known in the rows from when the table had another definition.
+
+        typed   the schema of typed rows; None if each value may be a text
+        """
+        return [*dict.fromkeys([*self.added_after(before), *self.retyped_after(before, typed)])]
+
+    def retyped_after(self, before: Definition, typed: pa.Schema | None) -> list[str]:
+        """Returns the columns that identify rows, and got a type in which the server has other values."""
+        types = dict(zip(before.columns or (), before.types, strict=False))
+        found = []
+        for name, after in zip(self.columns or (), self.types, strict=False):
+            if name in types and name in (self.keys or self.columns or ()):
+                as_texts = typed is None or name not in typed.names or not _are_values(typed.field(name).type)
+                if not keeps_values(types[name], after, as_texts=as_texts):
+                    found.append(name)
+        return found
+
+    def renamed(self, names: Mapping[str, str]) -> Definition:
+        """Returns the definition with other names of columns, without columns that have none."""
+        keys = tuple(names[key] for key in self.keys)
+        if self.columns is None:
+            return Definition(keys)
+        types = tuple(type for name, type in zip(self.columns, self.types, strict=False) if name in names)
+        return Definition(keys, tuple(names[name] for name in self.columns if name in names), types)
 
     def added_after(self, before: Definition) -> list[str]:
         """Returns the columns that the table got since it had another definition.
@@ -54,8 +86,26 @@ class Definition(NamedTuple):
         return found
 
 
+def _are_values(type: pa.DataType) -> bool:
+    return any(check(type) for check in (pa.types.is_decimal, pa.types.is_floating, pa.types.is_timestamp))
+
+
 DefinedBatch = tuple[Definition, pa.RecordBatch]
 """Typed changes, and the definition of their table at that time."""
+
+
+@lru_cache(maxsize=1024)  # many streams describe their tables again and again
+def column_types(oids: Sequence[int], typmods: Sequence[int]) -> tuple[SqlType, ...]:
+    """Returns the types of the columns of a relation."""
+    return tuple(with_typmod(type_name(oid), typmod, "any") for oid, typmod in zip(oids, typmods, strict=True))
+
+
+def types_of(version: Version) -> Definition:
+    """Returns a definition with the columns of a version whose types are known, without keys."""
+    typmods = version.typmods or {}
+    known = {name: type for name in version.types if (type := version.type_of(name)) is not None}
+    types = tuple(with_typmod(type, typmods.get(name), "any") for name, type in known.items())
+    return Definition((), tuple(known), types)
 
 
 class _Stated(NamedTuple):
@@ -125,9 +175,11 @@ class Identities:
                 yield defined[int(numbers[start])], typed[begin:end]
 
     def _learn(self, message: int, relation: Relation) -> None:
-        keys = () if relation.replica_identity == "full" else relation.key_columns
+        is_full = relation.replica_identity == "full"
+        keys = () if is_full else relation.key_columns
         stated = self._of.setdefault((relation.table_schema, relation.table_name), [])
-        definition = Definition(keys, relation.columns)
+        types = column_types(relation.type_oids, relation.typmods) if is_full or keys else ()
+        definition = Definition(keys, relation.columns, types)
         if not stated or stated[-1].definition != definition:
             stated.append(_Stated(message, definition))
 
@@ -135,8 +187,9 @@ class Identities:
 class IdentifiedRows:
     """The current rows of a table, like LatestRows. After a change of its definition, the rows have the new one.
 
-    Their values of an added column were never sent, also if the table had a column of this name before. Between two
-    changes of its definition, a table has one row for each key, also within a transaction.
+    Their values of an added column were never sent, also if the table had a column of this name before; nor were those
+    of a column with another type. Between two changes of its definition, a table has one row for each key, also within
+    a transaction.
     """
 
     def __init__(self) -> None:
@@ -153,11 +206,11 @@ class IdentifiedRows:
         if before is None:
             self._rows = LatestRows(definition.keys)
         elif before != definition:
-            added = definition.added_after(before)
-            if added or before.keys != definition.keys:
+            unknown = definition.unknown_after(before, batch.schema)
+            if unknown or before.keys != definition.keys:
                 there = self._rows.result().to_batches()
                 self._rows = LatestRows(definition.keys)
-                for rows in as_inserts(there, batch.schema, self._relation_id, added):
+                for rows in as_inserts(there, batch.schema, self._relation_id, unknown):
                     self._rows.take(rows)
         if definition.columns is not None:
             dropped = [field.name for field in batch.schema.field("_old").type if field.name not in definition.columns]

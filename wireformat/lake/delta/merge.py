@@ -136,12 +136,12 @@ def checked_columns(
 ) -> set[str]:
     """Returns the columns of which the rows of a Delta table have values.
 
-    Raises BadRows if those of a column are not known. That is so for a column of a key that the rows lack, and for a
-    column that was dropped and added again: the stream does not send the values that existing rows got in it. If no row
-    has a value in it, it is as good as a column that is added now: an earlier write has seen it in a transaction that
-    was open, or that was rolled back later.
+    Raises BadRows if those of a column are not known. That is so for a column of a key that the rows lack, for a column
+    that was dropped and added again, and for one that identifies rows and got another type: the stream does not send
+    the values that existing rows got in it. If no row has a value in it, it is as good as a column that is added now:
+    an earlier write has seen it in a transaction that was open, or that was rolled back later.
 
-    added     the columns that were added to the table since the last write
+    added     the columns that were added to the table since the last write, or whose values changed with their type
     columns   the columns with which the rows were written
     """
     found = {*columns}
@@ -153,14 +153,11 @@ def checked_columns(
     lacking, again = [key for key in keys if key not in found], again & found
     if not (lacking or again):
         return found
-    expected, got = (
-        ("the replica identity", f"none with the column {lacking[0]}, which was added or renamed")
-        if lacking
-        else (
-            "the table",
-            f"rows with the column {min(again)}, which was dropped and added again: its values in them are not known",
-        )
-    )
+    if lacking:
+        expected, got = "the replica identity", f"none with the column {lacking[0]}, which was added or renamed"
+    else:
+        how = f"the column {min(again)}, which was dropped and added again, or got another type"
+        expected, got = "the table", f"rows with {how}: its values in them are not known"
     raise BadRows(
         f"rows in the lake that have the columns of {expected}",
         got,
