@@ -8,8 +8,8 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, fields
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the workers read the messages, pickled to them.
+    """How the workers read the messages, pickled to them. The tasks of a worker share it, and must not change it.
 
     format      name of the format
     options     of wf.Capture
@@ -64,6 +64,10 @@ class Reading:
     stream_messages: Mapping[str, int] | None = None
     from_files: bool = False
     skips_unread: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles it as bytes: it grows with the number of chunks, and a worker reads the same bytes for each task."""
+        return _unpickled, (pickle.dumps(tuple(getattr(self, one.name) for one in fields(self))),)
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
@@ -108,6 +112,12 @@ class Reading:
             threads=1,
             **self.options,
         )
+
+
+@lru_cache(maxsize=1)
+def _unpickled(values: bytes) -> Reading:
+    """Returns the reading with these values, the same one for each task of a question."""
+    return Reading(*pickle.loads(values))
 
 
 def other_rows(expected: str, got: str) -> wf.BadRows:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.chunks.reading import Reading
 
 from .raw_streams import OFFSET, assert_same, rows_of, write
 
@@ -72,3 +75,30 @@ def test_a_partition_that_loses_its_rows(given: tuple[DataFrame, Sequence[bytes]
     capture._messages.df = df.where(f"{OFFSET} >= 3000")
     with pytest.raises((PythonException, wf.BadRows), match="gives other rows"):
         capture.write(tmp_path / "lake")
+
+
+_readings: dict[int, Reading] = {}
+"""In a worker: the readings of its tasks."""
+
+
+def task_of(reading: Reading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Reads the messages of a partition; returns how many, the worker, and how many readings its tasks have had."""
+    messages = sum(len(group.messages.needed) for group in reading.groups(batches))
+    _readings[id(reading)] = reading
+    yield pa.RecordBatch.from_pylist([{"messages": messages, "worker": os.getpid(), "readings": len(_readings)}])
+
+
+def test_many_partitions_with_few_messages(
+    one_stream: tuple[DataFrame, list[bytes]], set_conf: Callable[[str, Any], None]
+) -> None:
+    """Workers go on after empty partitions, and unpickle what they must know of all chunks once, not for each task."""
+    df, _ = one_stream
+    set_conf("spark.sql.shuffle.partitions", 20)
+    capture = spark_udfs.capture(df.where(f"{OFFSET} < 10").repartition(5), "value", FORMAT, order_by=[OFFSET])
+    schema = "messages long, worker long, readings long"
+    found = capture._messages.map_chunks(partial(task_of, capture._light.reading), schema).collect()
+    assert not capture._messages.are_chunks
+    assert len(found) == 20
+    assert sum(not row["messages"] for row in found) >= 10
+    assert len({row["worker"] for row in found}) < 10
+    assert {row["readings"] for row in found} == {1}
