@@ -403,7 +403,7 @@ class Capture(CaptureTables):
                 return RESULT.empty_table()  # a task that was retried: the first attempt has committed
             self._known_versions = lake.known_versions()
             stream = self.stream_of(filtered, mode or self._options.mode)
-            choice = Choice(filtered, plan.options.keys, plan.options.schemas)
+            choice = Choice(filtered, plan.options.keys, plan.options.schemas, is_batch=True)
             written, self._position = LakeWriter(stream, lake, choice, rejects, stream.memory).write()
         return with_open_changes(written, self._open_changes)
 
@@ -437,6 +437,7 @@ class Capture(CaptureTables):
             schema=self._schema,
             listed=partial(self._early_list, filtered),
             is_listed=lambda: self._known_list(filtered) is not None,
+            all_tables=partial(self._all_tables, filtered),
             found=self._versions_found,
             so_far=self._found_so_far,
             rows=rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -157,6 +158,16 @@ class CaptureTables(CaptureReading):
         if self._listed is None:
             self._listed = self._read_list(None)
         return self._listed
+
+    def _all_tables(self, options: ReadOptions) -> set[TableName]:
+        """Returns the tables of the stream, also those that options leave out. It may read the capture."""
+        with suppress(WireformatError):  # of other tables, whose records nobody asked for
+            if find_row(self._name).has_relation_ids:
+                return {*ranges_by_table(self._needed_list(options))}
+            other = copy(self)
+            other._options = replace(self._options, mode="PERMISSIVE")
+            return {*ranges_by_table(other._whole_list())}
+        return set()
 
     def _needed_list(self, options: ReadOptions) -> pa.Table:
         """Returns a list that is complete for the tables that options keep. It is kept."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wireformat.errors import counted
 from wireformat.lake.chunks import LakePlan, discard, joined, publish
-from wireformat.lake.options import LakeOptions, check_named_tables
+from wireformat.lake.options import LakeOptions, check_named_tables, check_patterns
 from wireformat.lake.result import result, with_open_changes
 from wireformat.lake.stored.names import folder_of
 from wireformat.options import ReadOptions
@@ -110,10 +110,13 @@ class StreamLakes:
 
         Raises OptionError for tables that no stream and no lake has.
         """
+        filtered = ReadOptions.check(tables=tables)
+        if all(one.lake.position is None for one in self._lakes.values()):
+            check_patterns(filtered, _names(light.listed), lambda: _names(light.listed_with_others))
         known = {key: one.lake.known_versions() for key, one in self._lakes.items()}
         there = _names(light.listed).union(*known.values())
         named = {"keys": self._options.keys, "schemas": self._options.schemas}
-        check_named_tables(named, there, ReadOptions.check(tables=tables))
+        check_named_tables(named, there, filtered)
         found = {}
         for key, one in self._lakes.items():
             listed = light.listed_of(key, known[key])

@@ -291,6 +291,14 @@ class LightPass:
         """The list of the tables of all streams; `first` and `last` have the columns order_by and the record."""
         return self._list(self.all_streams)
 
+    @property
+    def listed_with_others(self) -> pa.Table:
+        """The same, also of tables that this pass steps over."""
+        if self._tables is None:
+            return self.listed
+        options = {**self._options, "mode": "PERMISSIVE"}
+        return LightPass(self._messages, self._format, options, self._after).listed
+
     @cached_property
     def listed_of_each(self) -> pa.Table:
         """The lists of the tables of each stream, with the columns stream_by first."""

@@ -59,6 +59,14 @@ def test_it_is_told(command: str, pattern: str, capture: Path, tmp_path: Path) -
     assert told[0].endswith(TOLD[pattern])
 
 
+def test_a_new_lake_of_no_table_is_not_written(capture: Path, tmp_path: Path) -> None:
+    result = run("write", "--tables", "public.ordres", capture, "--to", tmp_path / "lake")
+    words = "wireformat: option tables: no table of the stream matches public.ordres, did you mean public.orders or "
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(words)
+    assert not (tmp_path / "lake").exists()
+
+
 def test_a_table_that_was_written_is_not_looked_for(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +40,37 @@ def test_a_table_of_the_lake_without_new_changes(spark: SparkSession, tmp_path: 
         assert len(wf.Capture(messages, "gaussdb-binary").write(tmp_path / "one", **given)) == tables
     with pytest.raises(wf.OptionError, match=r"no changes of public\.c"):
         capture.write(str(tmp_path / "spark"), **{**given, "schemas": {"public.c": {"id": "integer"}}})
+
+
+WRONG = r"option tables: no table of the stream matches public\.ordres, did you mean public\.orders"
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("damage", [b"x", b"\xff"])
+def test_patterns_that_match_no_table(spark: SparkSession, tmp_path: Path, state: str, damage: bytes) -> None:
+    """A new lake is not made, also where what is damaged in other tables is stepped over; one that is there goes on."""
+    keys = {"keys": ["id"]} if state == "latest" else {}
+    options: dict[str, Any] = {"format": "delta", "state": state, **keys}
+    damaged = [one.replace(b"\0\0\0\x01x", b"\0\0\0\x01" + damage) for one in day(100, "orders")]
+    messages = [*damaged, *day(200, "orders"), *day(300, "b")]
+    df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "gaussdb-binary", order_by=[OFFSET], chunks=2)
+    folder = tmp_path / "lake"
+    with nullcontext() if damage == b"x" else pytest.raises(wf.DecodeError):
+        capture.tables()
+    with pytest.raises(wf.OptionError, match=WRONG):
+        capture.write(str(folder), tables=["public.ordres"], **options)
+    assert not folder.exists()
+    wf.Capture(day(50, "ordres"), "gaussdb-binary").write(folder, tables=["public.ordres"], **options)
+    assert capture.write(str(folder), tables=["public.ordres"], **options).count() == 0
+
+
+def test_patterns_that_match_a_table_of_another_stream(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(name, *row) for name, table in (("a", "orders"), ("b", "lines")) for row in enumerate(day(100, table))]
+    df = spark.createDataFrame(rows, f"stream string, {OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "gaussdb-binary", order_by=[OFFSET], stream_by=["stream"])
+    with pytest.raises(wf.OptionError, match=WRONG):
+        capture.write(str(tmp_path / "lakes"), tables=["public.ordres"])
+    assert capture.write(str(tmp_path / "lakes"), tables=["public.orders"]).count() == 1
+    empty = spark_udfs.capture(df.limit(0), "value", "gaussdb-binary", order_by=[OFFSET])
+    assert empty.write(str(tmp_path / "empty"), tables=["public.orders"]).count() == 0

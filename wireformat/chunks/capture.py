@@ -140,7 +140,8 @@ class ChunkCapture(Capture):
         filtered = self._options.filtered(tables=tables)
         stream = self.stream_of(filtered, mode or self._options.mode)
         try:
-            return LakeWriter(stream, lake, Choice(filtered, None, schemas), rejects, self._memory_limit).write_files()
+            choice = Choice(filtered, None, schemas, is_batch=True)
+            return LakeWriter(stream, lake, choice, rejects, self._memory_limit).write_files()
         except BaseException:
             if rejects is not None:
                 rejects.discard()

@@ -33,6 +33,7 @@ class LakeInput(NamedTuple):
     listed      returns the list of its tables; called before the last row of `rows`, it reads the stream once more,
                 unless `is_listed`
     is_listed   returns whether the list is there
+    all_tables  returns the tables of the stream, also those that are left out; may read it once more
     found       returns the versions of a table, as far as a reading that lists the tables has found them
     so_far      returns what the reading has found of a table, while it makes the list; None if that may lack columns
     rows        reads the committed rows. A function that it is given takes the rows that were read, and returns those
@@ -54,6 +55,7 @@ class LakeInput(NamedTuple):
     schema: pa.Schema
     listed: Callable[[], pa.Table]
     is_listed: Callable[[], bool]
+    all_tables: Callable[[], Iterable[TableName]]
     found: Callable[[TableName], TableVersions | None]
     so_far: Callable[[TableName], TablesFound | None]
     rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
@@ -74,7 +76,7 @@ class Choice(NamedTuple):
     options   `options.tables` are the patterns of the tables to write
     keys      the key columns of each table by its name, or of all tables
     schemas   the schema of each table by its name
-    is_batch  see LakeOptions
+    is_batch  see LakeOptions; also if the tables that options name have been checked
     """
 
     options: ReadOptions
@@ -88,7 +90,7 @@ class LakeOptions:
     """The options of `Capture.write`, checked.
 
     patterns       the patterns of the tables that are written, as `canonical_patterns` returns them
-    is_batch       whether a live stream is written batch by batch: keys and schemas may then name later tables
+    is_batch       whether a live stream is written batch by batch: options may then name later tables
     publications   the publications of the slot that is read; None if there is no slot
     """
 
@@ -215,3 +217,21 @@ def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName], 
                     f"option {option}: the stream has no changes of {wanted}"
                     f"{suggestion(wanted, {*map(written, there)})}"
                 )
+
+
+def check_patterns(
+    filtered: ReadOptions, tables: Iterable[TableName], others: Callable[[], Iterable[TableName]]
+) -> None:
+    """Raises OptionError if tables exist, and no pattern matches one.
+
+    tables   the existing tables, maybe without `others`
+    """
+    if not filtered.tables or any(map(filtered.keeps_table, tables)):
+        return
+    there = {*others()}
+    if there and not any(map(filtered.keeps_table, there)):
+        patterns = canonical_patterns(filtered.tables)
+        raise OptionError(
+            f"option tables: no table of the stream matches {' or '.join(patterns)}"
+            f"{suggestion(patterns, {*map(written, there)})}"
+        )

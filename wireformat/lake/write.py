@@ -19,7 +19,7 @@ from ..sources.groups import Parts, first_rows, groups_of_tables, size_of
 from ..sources.handed_rows import KEEP_MESSAGES, HandedRows, Reached
 from ..stream.capture_position import CapturePosition
 from .lake import Lake
-from .options import Choice, LakeInput, LakeOptions, check_named_tables
+from .options import Choice, LakeInput, LakeOptions, check_named_tables, check_patterns
 from .parquet import COLUMN_CHUNK_BYTES
 from .publishing import PUBLISHED_AT_ONCE, for_each
 from .rejects import Rejects
@@ -183,6 +183,8 @@ class LakeWriter:
             for row in self._stream.listed().to_pylist():
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
             if not self._choice.is_batch:
+                if self._lake.position is None:
+                    check_patterns(self._choice.options, self._listed, self._stream.all_tables)
                 options = {"keys": self._choice.keys, "schemas": self._choice.schemas}
                 check_named_tables(options, {*self._listed, *self._stream.known}, self._choice.options)
 

@@ -45,13 +45,15 @@ def canonical_patterns(patterns: Collection[tuple[str | None, str | None]] | Non
     return sorted({*map(written, patterns)})
 
 
-def suggestion(wrong: str, there: Collection[str]) -> str:
-    """Returns the end of an error about a table that the input does not have.
+def suggestion(wrong: str | Collection[str], there: Collection[str]) -> str:
+    """Returns the end of an error about a table, or several, that the input does not have.
 
-    wrong, there    the wrong name and the names of the input's tables, as `written` returns them
+    wrong, there    the wrong names and the names of the input's tables, as `written` returns them
     """
     names = sorted(there)
-    close = difflib.get_close_matches(wrong.lower(), dict.fromkeys(name.lower() for name in names))
+    lower = dict.fromkeys(name.lower() for name in names)
+    given = [wrong] if isinstance(wrong, str) else wrong
+    close = dict.fromkeys(letters for one in given for letters in difflib.get_close_matches(one.lower(), lower))
     near = [name for letters in close for name in names if name.lower() == letters]
     if near:
         return f", did you mean {' or '.join(near)}?"
