@@ -15,13 +15,14 @@ import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
 from wireformat.arrow.typed_tables.listed import (
     check_listed,
+    identities,
     lasting_identity,
     replica_identity,
     states_identity,
 )
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
-from wireformat.options.checks import one_of
+from wireformat.options.checks import one_of, texts
 from wireformat.options.keywords import checks_keywords
 from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import CapturePosition
@@ -240,8 +241,12 @@ class Capture(CaptureAnswers):
         if own is not self:
             return own.latest(table, keys=keys, schema=schema)
         asked = self._typed_table(table, schema)
-        whole = asked.part().schema
+        part = asked.part()
+        whole = part.schema
         facts = self._light.row_facts(one_table(table))
+        if schema is not None:
+            for names in [texts("keys", keys)] if keys else identities(self._listed, table):
+                part.check_has_keys(names or ())
         if not keys:
             check_listed(self._listed, table, self._format)
             if keys is None and not states_identity(self._listed, table):

@@ -267,9 +267,11 @@ class Capture(CaptureTables):
                 if self._options.mode == "PERMISSIVE":
                     misfits += len(typed) - typed["_error"].null_count
                 for definition, batch in identities.cut(wanted, rows, typed, tuple(keys)):
+                    part.check_has_keys(definition.keys)
                     current.take(definition, batch, part.dropped)
                     is_empty = False
             if is_empty:
+                part.check_has_keys(keys)
                 current.take(Definition(tuple(keys)), _empty(part.schema))
             if misfits:
                 logging.getLogger("wireformat").warning(

@@ -160,3 +160,25 @@ def test_keys_are_a_list_of_different_names(keys: Any) -> None:
     messages = list(wf.encode(committed(10, *rows_of(None)), "pgoutput"))
     with pytest.raises(wf.OptionError, match="option keys"):
         wf.Capture(messages, "pgoutput").latest("public.t", keys=keys)
+
+
+@pytest.mark.parametrize("keys", [None, ["a"]])
+def test_a_schema_without_the_key(keys: list[str] | None) -> None:
+    """The error is about the schema: the stream has stated the key, or keys names it."""
+    described = committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", "x")))
+    messages = list(wf.encode(described, "pgoutput"))
+    words = r"option schema: no column 'a', which identifies the rows of public\.t; there is only b; add it to the"
+    with pytest.raises(wf.OptionError, match=words):
+        wf.Capture(messages, "pgoutput").latest("public.t", keys=keys, schema={"b": "text"})
+    found = wf.Capture(messages, "pgoutput").latest("public.t", keys=["b"], schema={"b": "text"})
+    assert found["b"].to_pylist() == ["x"]
+
+
+def test_a_wrong_key_that_the_schema_may_have() -> None:
+    capture = wf.Capture([], "pgoutput")
+    with pytest.raises(wf.OptionError, match=r"option schema: no column 'orderid'.*, did you mean 'order_id'\?; there"):
+        capture.latest("public.t", keys=["orderid"], schema={"order_id": "integer"})
+    with pytest.raises(
+        wf.OptionError, match="option keys: the table, or its schema, has no column 'id'; there is only"
+    ):
+        capture.typed("public.t", split_key_changes=True, keys=["id"], schema={"note": "text"})

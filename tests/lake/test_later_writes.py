@@ -227,5 +227,7 @@ def test_a_schema_without_the_key(tmp_path: Path) -> None:
     """The lake has the column, the rows of this write do not."""
     write([typed_value(1, "text", "a")], tmp_path, "delta", "latest")
     capture = wf.Capture(typed_value(2, "text", "b"), "gaussdb-binary", after=wf.lake.position(tmp_path))
-    with pytest.raises(wf.OptionError, match=r"option keys: table public\.t has no column 'id'"):
+    with pytest.raises(
+        wf.OptionError, match=r"option schema: no column 'id', .* of public\.t; there is only v; add it"
+    ):
         capture.write(tmp_path, format="delta", state="latest", keys=["id"], schemas={"public.t": {"v": "text"}})

@@ -16,6 +16,7 @@ import spark_udfs
 import wireformat as wf
 from wireformat.stream.capture_position import SlotPosition
 
+from ..capture.streams import AB, committed, insert, relation
 from .raw_streams import OFFSET, PLACE, assert_same, expected, write_in_order, write_shuffled
 
 pytestmark = pytest.mark.spark
@@ -130,6 +131,21 @@ def test_a_schema_with_fewer_columns(spark: SparkSession) -> None:
     found = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET]).latest("shop.orders", keys=KEY, schema=schema)
     wanted: pa.Table = wf.Capture(messages, FORMAT).latest("shop.orders", keys=KEY, schema=schema)
     assert_same(found.toArrow(), wanted)
+
+
+@pytest.mark.parametrize("other", [("a",), ("b",)])
+def test_a_schema_without_the_key(spark: SparkSession, other: tuple[str, ...]) -> None:
+    """Also where the identity changed, of which a task would know only later."""
+    first = committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", "x")))
+    then = committed(32, relation(*AB, keys=other, identity="default"), insert(*AB, values=("2", "y")))
+    df = spark.createDataFrame([*enumerate(wf.encode([*first, *then], "pgoutput"))], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    words = r"option schema: no column 'a', which identifies the rows of public\.t; there is only b; add it to the"
+    for keys in (None, ["a"]):
+        with pytest.raises(wf.OptionError, match=words):
+            capture.latest("public.t", keys=keys, schema={"b": "text"})
+    with pytest.raises(wf.OptionError, match="option keys: no column 'c'; there are a, b"):
+        capture.latest("public.t", keys=["c"])
 
 
 def test_names_of_the_stream(spark: SparkSession) -> None:

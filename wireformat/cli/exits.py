@@ -99,6 +99,7 @@ _WORDS = {
     ", see reconnect_seconds": ", see --reconnect-seconds",
     "such as publication='p'": "--publication p",
     "; in `schema`, give its type as": "; in --schema, give its type as",
+    "or pass other columns as keys": "or pass other columns with --keys",
     ", or a schema, got": ", or --schema, got",
     "pass the format of the messages": "pass it with -f",
     "pass after=wireformat.lake.position(folder), and messages that begin there": "pass --go-on, and messages that "

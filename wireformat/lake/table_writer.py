@@ -154,6 +154,7 @@ class TableWriter:
         def stored(definition: Definition) -> Definition:
             if not own:  # so far the table has changes without columns, such as TRUNCATE
                 return Definition(())
+            self._part.check_has_keys(definition.keys)
             missing = [key for key in definition.keys if key not in own]
             if missing:
                 raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")

@@ -104,7 +104,8 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
     own = [field.name for field in fields]
     missing = [key for key in options.keys if key not in own]
     if missing:
-        raise OptionError(f"option keys: the table has no column {missing[0]!r}{nearest(missing[0], own)}{listed(own)}")
+        near = nearest(missing[0], own)
+        raise OptionError(f"option keys: the table, or its schema, has no column {missing[0]!r}{near}{listed(own)}")
     return pa.schema([*kept, *fields, *added])
 
 

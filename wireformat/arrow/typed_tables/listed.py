@@ -96,7 +96,7 @@ def states_identity(listed: pa.Table, table: str) -> bool:
     return any(row["key_columns"] is not None for row in rows_of(listed, table))
 
 
-def _identities(listed: pa.Table, table: str) -> set[tuple[str, ...] | None]:
+def identities(listed: pa.Table, table: str) -> set[tuple[str, ...] | None]:
     """Returns the columns of all replica identities that a table has had; None is the whole row."""
     switched = _switched_keys(listed)
     keys: set[tuple[str, ...] | None] = set()
@@ -115,7 +115,7 @@ def lasting_identity(listed: pa.Table, table: str) -> list[str] | None:
     None if they changed. If the whole row identifies them, they are its columns. Where the stream states no identity,
     it is the whole row.
     """
-    keys = _identities(listed, table) or {None}
+    keys = identities(listed, table) or {None}
     names = keys.pop()
     if keys:
         return None
@@ -129,7 +129,7 @@ def replica_identity(listed: pa.Table, table: str) -> list[str]:
 
     Raises OptionError if it is unknown, or changed.
     """
-    keys = _identities(listed, table)
+    keys = identities(listed, table)
     if len(keys) == 1:
         return list(keys.pop() or ())
     if not keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from ...errors import BadRows, OptionError
 from ...formats.registry import find_row
 from ...options.checks import once, one_of, shown, texts
 from ...options.keywords import checks_keywords
+from ...options.table import listed, nearest
 from ...options.table_names import one_table
 from ..arrays import Array
 from ..row_changes import TABLE_RELATION, RowChanges
@@ -243,6 +244,16 @@ class TypedPart:
         found = self._versions.take(rows, np.arange(len(rows.kinds)))
         self._versions.settle_all(rows)  # for those that come next
         return found
+
+    def check_has_keys(self, keys: Iterable[str]) -> None:
+        """Raises OptionError if the schema was given, and lacks one of these columns."""
+        own = [field.name for field in self.schema.field("_old").type]
+        missing = [key for key in keys if key not in own]
+        if missing and not isinstance(self._given, pa.Table):
+            raise OptionError(
+                f"option schema: no column {missing[0]!r}, which identifies the rows of {self._table}"
+                f"{nearest(missing[0], own)}{listed(own)}; add it to the schema, or pass other columns as keys"
+            )
 
     @property
     def dropped(self) -> list[str]:
