@@ -95,7 +95,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_the_wheel_is_as_it_should_be(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
-    pytest.importorskip("deflate")
+    pytest.importorskip("zopfli")
     wheel = build_wheel(tmp_path)
     before = contents(wheel)
     make_smaller(wheel)

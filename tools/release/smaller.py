@@ -18,9 +18,10 @@ class _Compressor:
         return b""
 
     def flush(self) -> bytes:
-        import deflate
+        from zopfli import zlib
 
-        return bytes(deflate.deflate_compress(b"".join(self._data), 12))
+        header, checksum = 2, 4  # zlib's, around the compressed bytes
+        return bytes(zlib.compress(b"".join(self._data))[header:-checksum])
 
 
 def make_smaller(wheel: Path) -> None:
