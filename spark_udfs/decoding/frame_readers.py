@@ -178,7 +178,11 @@ def _fields_of(read: Callable[[Any], pa.RecordBatchReader]) -> pa.Schema:
 def _arrow(messages: pd.Series) -> pa.Array:
     if not isinstance(messages, pd.Series):
         raise TypeError(f"messages: expected a pandas Series of bytes, got {type(messages).__name__}")
-    array = pa.array(messages, from_pandas=True)  # of the type that it has: numbers are no bytes
+    try:
+        array = pa.array(messages, from_pandas=True)  # of the type that it has: numbers are no bytes
+    except (pa.ArrowException, TypeError):  # whose text may show a message
+        found = sorted({type(one).__name__ for one in messages})
+        raise TypeError(f"messages: expected a pandas Series of bytes, got one of {', '.join(found)}") from None
     if array.null_count < len(array) and not is_binary(array.type):
         raise TypeError(f"messages: expected a pandas Series of bytes, got one of {array.type}")
     array = array.cast(pa.binary()) if is_binary(array.type) else pa.nulls(len(array), pa.binary())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import wireformat as wf
+from wireformat.errors import counted
 from wireformat.formats.registry import find_format_name
 from wireformat.identifiers import split_items
 from wireformat.options import MODES, TABLE_STATES
@@ -57,6 +59,8 @@ class SourceOptions:
                 "option path: the data source needs it, as in OPTIONS (path '…'). Spark does not give it the options "
                 "of CREATE TABLE: use CREATE TEMPORARY VIEW"
             )
+        if "paths" in given:
+            raise wf.OptionError("option path: expected one path, which may be a folder or a pattern, got several")
         for name in given:
             if name not in names:
                 raise wf.OptionError(f"option {name}: unknown{nearest(name, names)}; there are {', '.join(names)}")
@@ -72,6 +76,8 @@ class SourceOptions:
         found = cls(**texts)
         if found.table is None and (found.state == "latest" or found.keys is not None):
             raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
+        if found.keys is not None and found.keys.strip() == "[]":  # as in Python
+            found = replace(found, keys="")
         if found.keys is not None and found.keys.strip() and not split_option("keys", found.keys):
             raise wf.OptionError("option keys: expected names of columns between commas, or '' for the whole row")
         if found.keys is not None and found.state != "latest":
@@ -217,6 +223,22 @@ class FilePartition(InputPartition):
 
     chunks: Sequence[FileChunk]
     listed: pa.Table | None
+    sizes: Mapping[Path, int]
+    """The bytes of each file when it was looked through."""
+
+    def __post_init__(self) -> None:
+        self.sizes = {file.path: self.sizes[file.path] for chunk in self.chunks for file in chunk.files}
+
+    def check_files(self) -> None:
+        """Raises BadRows if a file is gone, or has another size."""
+        for path, size in self.sizes.items():
+            found = path.stat().st_size if path.exists() else None
+            if found != size:
+                raise wf.BadRows(
+                    f"{path} with {counted(size, 'byte')}, as when the view was made",
+                    "no such file" if found is None else f"one with {counted(found, 'byte')}",
+                    hint="make the view again: it reads the files of that moment",
+                )
 
 
 class WireformatReader(DataSourceReader):
@@ -233,19 +255,21 @@ class WireformatReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns what the tasks read. Raises OptionError for a column of the caller's schema that does not exist."""
-        survey = self._options.survey(self._surveyed).survey
+        surveyed = self._options.survey(self._surveyed)
+        survey, sizes = surveyed.survey, {Path(path).absolute(): size for path, size, _ in surveyed.files}
         is_typed = self._options.table is not None
         found = _SparkTable(self._options, survey.listed).schema if is_typed else arrow_schema(change_names())
         as_declared(pa.RecordBatch.from_pylist([], found), arrow_types(self._schema))
         if not is_typed:
-            return [FilePartition([chunk], None) for chunk in survey.chunks]
+            return [FilePartition([chunk], None, sizes) for chunk in survey.chunks]
         if self._options.state == "latest":
-            return [FilePartition(survey.chunks, survey.listed)]
-        return [FilePartition([chunk], survey.listed) for chunk in survey.chunks]
+            return [FilePartition(survey.chunks, survey.listed, sizes)]
+        return [FilePartition([chunk], survey.listed, sizes) for chunk in survey.chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a partition."""
         assert isinstance(partition, FilePartition), "made by `partitions`"
+        partition.check_files()
         schema = arrow_types(self._schema)
         for rows in self._rows(partition):
             yield as_declared(rows, schema)

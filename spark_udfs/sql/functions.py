@@ -60,26 +60,38 @@ def _one_value(function: str, name: str, column: pa.Array) -> Any:
     return values[0]
 
 
+def check_table(function: str, given: Any) -> None:
+    """Raises OptionError unless a table was given."""
+    if not isinstance(given, pa.RecordBatch):
+        raise wf.OptionError(f"{function}: expected a table, as in {function}(TABLE(SELECT …)), got a value")
+
+
 RESULT_BYTES = 0x7FFFFFFF
 """The size limit of the rows of one batch: a scalar function returns one array per batch, and an Arrow string column
 holds 2 GiB."""
 
 
-def wal_decode(value: pa.Array, format: pa.Array, *given: pa.Array, **named: pa.Array) -> pa.Array:
+def wal_decode(value: pa.Array, format: pa.Array = None, *given: pa.Array, **named: pa.Array) -> pa.Array:
     """Returns the rows of each message as a list of structs; null for null."""
     return _decoded("wal_decode", value, format, given, named)
 
 
-def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **named: pd.Series) -> pd.Series:
+def wal_decode_pandas(
+    value: pd.Series,
+    format: pd.Series = None,  # Spark takes no signature with `| None`
+    *given: pd.Series,
+    **named: pd.Series,
+) -> pd.Series:
     """Returns the rows of each message as a list of structs; null for null."""
     options = [pa.array(column, from_pandas=True) for column in given]
     by_name = {name: pa.array(column, from_pandas=True) for name, column in named.items()}
     messages = pa.array(value, from_pandas=True)  # of the type that it has: numbers are no bytes
-    return series_of(_decoded("wal_decode_pandas", messages, pa.array(format), options, by_name))
+    named_format = None if format is None else pa.array(format)
+    return series_of(_decoded("wal_decode_pandas", messages, named_format, options, by_name))
 
 
 def _decoded(
-    function: str, messages: pa.Array, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
+    function: str, messages: pa.Array, format: pa.Array | None, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
 ) -> pa.ListArray:
     """Returns the rows of each message as a list of structs; null for null."""
     kind = change_struct(change_names())
@@ -128,6 +140,7 @@ class WalChanges:
         self, messages: pa.RecordBatch, format: pa.Array | None = None, *given: pa.Array, **named: pa.Array
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows of one batch. Each argument is an array of equal values."""
+        check_table("wal_changes", messages)
         if not messages.num_rows:
             return iter(())
         if self._task is None:
@@ -191,6 +204,7 @@ class WalTransactions:
         """
         from wireformat.arrow.unread import ReadSummary
 
+        check_table("wal_transactions", changes)
         if not changes.num_rows:
             return
         if self._transactions is None:
@@ -198,7 +212,8 @@ class WalTransactions:
             for name, column in named.items():
                 if name.lower() not in options:
                     raise wf.OptionError(
-                        f"wal_transactions: unknown option {name!r}{nearest(name.lower(), [*options])}"
+                        f"wal_transactions: unknown option {name!r}{nearest(name.lower(), [*options])}; known are "
+                        f"{', '.join(options)}"
                     )
                 options[name.lower()] = column
             given = {name: value[0].as_py() for name, value in options.items() if value is not None}

@@ -44,6 +44,10 @@ opengauss = st.one_of(
 def test_opengauss(events: list[wf.Event]) -> None:
     messages = list(wf.encode(events, FORMAT, options={"dialect": "opengauss"}))
     assert agree(messages, format=FORMAT, dialect="opengauss").events == events
+    rows = wf.arrow.changes(messages, FORMAT, dialect="opengauss")
+    for engine in ("scan", "declaration"):
+        found = wf.arrow.encode(rows, FORMAT, options={"dialect": "opengauss"}, engine=engine)
+        assert found.to_pylist() == messages
 
 
 BUILT_IN = sorted(name for name in SQL_NAMES.values() if has_text(type_oid(name)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -158,6 +159,27 @@ def test_a_message_without_its_stream() -> None:
         assert isinstance(found.errors[0], wf.UnknownRelation)
         assert found.find("relation_id").error is found.errors[0]
         assert xid is None or found.find("xid").value == xid
+
+
+@pytest.mark.parametrize("in_envelope", [False, True])
+def test_earlier_messages_may_be_in_envelopes(in_envelope: bool) -> None:
+    """As a replication connection sends them, and files of its messages have them."""
+    support = SUPPORTED["pgoutput"]
+    before = [b"w" + bytes(24) + message for message in support.before]
+    message = b"w" + bytes(24) + support.good if in_envelope else support.good
+    found = wf.inspect(message, "pgoutput", before=before)
+    assert found.errors == []
+    assert found.records[0].value == replace(
+        wf.inspect(support.good, "pgoutput", before=support.before).records[0].value, lsn=0 if in_envelope else None
+    )
+
+
+def test_a_batch_without_records_has_no_error() -> None:
+    for format in ("gaussdb-text", "gaussdb-json"):
+        found = wf.inspect(bytes(4), format)
+        check_cover(found)
+        assert found.errors == []
+        assert list(wf.decode([bytes(4)], format)) == []
 
 
 def test_cells_have_the_names_of_their_columns() -> None:

@@ -9,7 +9,14 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from spark_udfs.sql.functions import OPTIONS, WalChanges, read_arguments, wal_decode, wal_decode_pandas
+from spark_udfs.sql.functions import (
+    OPTIONS,
+    WalChanges,
+    WalTransactions,
+    read_arguments,
+    wal_decode,
+    wal_decode_pandas,
+)
 
 from ..engines import FORMAT
 from .messages import transaction
@@ -89,3 +96,16 @@ def test_wrong_tables(table: dict[str, Any], text: str) -> None:
     with pytest.raises(wf.OptionError) as caught:
         WalChanges().eval(pa.RecordBatch.from_pydict(table), column(FORMAT, 1))
     assert f"wal_changes: {text}" in str(caught.value)
+
+
+def test_values_instead_of_tables() -> None:
+    for function, name in ((WalChanges, "wal_changes"), (WalTransactions, "wal_transactions")):
+        with pytest.raises(wf.OptionError, match=rf"{name}: expected a table, as in {name}\(TABLE\(SELECT …\)\)"):
+            [*function().eval(pa.array([5]))]
+
+
+def test_no_format() -> None:
+    payload = pa.array([transaction("a")] * 2)
+    for decode, given in ((wal_decode, payload), (wal_decode_pandas, payload.to_pandas())):
+        with pytest.raises(wf.OptionError, match="expected the name of a format, as in format => 'gaussdb-binary'"):
+            decode(given)

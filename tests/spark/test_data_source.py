@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -94,7 +96,8 @@ def test_a_table_without_a_key(spark: SparkSession, tmp_path: Path) -> None:
     options = {"format": "gaussdb-binary", "table": "shop.t", "state": "latest"}
     wanted: pa.Table = wf.Capture(messages, "gaussdb-binary").latest("shop.t", keys=[])
     assert len(wanted) > 0
-    assert_same(rows(spark, tmp_path, keys="", **options), wanted)
+    for keys in ("", "[]"):
+        assert_same(rows(spark, tmp_path, keys=keys, **options), wanted)
     with pytest.raises((AnalysisException, PySparkException), match="option keys: the stream does not state"):
         rows(spark, tmp_path, **options)
 
@@ -216,6 +219,7 @@ def test_the_chunks_are_the_files(files: Path) -> None:
             "option path: expected a file, a folder or a pattern .*, got '/nothing', which does not",
         ),
         ({"path": "/nothing/*.bin"}, "option path: no file matches /nothing/"),
+        ({"paths": "[]"}, "option path: expected one path, .*, got several"),
         ({"table": TABLE, "state": "latest", "keys": '"id'}, "option keys: a double quote is not closed"),
         ({"known_tables": '"a'}, "option known_tables: a double quote is not closed"),
     ],
@@ -240,7 +244,30 @@ def test_files_are_looked_through_once(tmp_path: Path) -> None:
         assert task._surveyed is None
         assert sum(map(len, task.read(first))) > 0
         pq.write_table(pa.table({"payload": messages[:-1]}), tmp_path / "1.parquet")
-        with pytest.raises(wf.BadRows, match="gives other rows"):
+        with pytest.raises(wf.BadRows, match=r"1\.parquet with .* bytes, as when the view was made, got one with"):
             [*task.read(second)]
         pickle.loads(pickle.dumps(source)).reader(schema).partitions()
         assert look.call_count == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"table": TABLE}, {"table": TABLE, "state": "latest"}])
+def test_files_that_change_after_the_view_was_made(tmp_path: Path, options: dict[str, str]) -> None:
+    """No state reads other rows than those of which the columns were found."""
+    messages = read_capture(NAME).messages
+
+    def parts(**given: str) -> Iterator[Callable[[], int]]:
+        source = WireformatSource({"path": str(tmp_path), "format": "pgoutput", **options, **given})
+        reader = source.reader(source.schema())
+        for partition in reader.partitions():
+            yield partial(lambda part: sum(map(len, reader.read(part))), partition)
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"payload": pa.array(messages, pa.binary())}), path)
+    (read,) = parts()
+    assert read() > 0
+    pq.write_table(pa.table({"payload": pa.array(messages[:-9], pa.binary())}), path)
+    with pytest.raises(wf.BadRows, match=r"as when the view was made, got one with .*; make the view again"):
+        read()
+    path.unlink()
+    with pytest.raises(wf.BadRows, match="as when the view was made, got no such file; make the view again"):
+        read()

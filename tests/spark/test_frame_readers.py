@@ -157,6 +157,10 @@ def test_bad_input(name: str) -> None:
     for other in (["a"], [1], pd.array([1.5, None])):
         with pytest.raises(TypeError, match="messages: expected a pandas Series of bytes, got one of"):
             reader()(pd.Series(other))
+    for mixed, types in (([5, TORN], "bytes, int"), ([TORN, 5], "bytes, int"), ([{"a": 1}, TORN], "bytes, dict")):
+        with pytest.raises(TypeError) as caught:
+            reader()(pd.Series(mixed))
+        assert str(caught.value) == f"messages: expected a pandas Series of bytes, got one of {types}"
     for none in ([], [None], [float("nan")]):
         assert len(reader()(pd.Series(none))) == 0
 

@@ -45,11 +45,14 @@ class Text(Subconstruct):
                 path=path,
                 spot=stream.message[start:begin],
             )
-        text = _text(stream.read(length), context["_params"], begin, path)
+        text = self._read(stream.read(length), context["_params"], begin, path)
         if stream.trace is not None:
             stream.note(begin, f"{path} -> text", self.rule, text)
             stream.trace.whole(field_path(path), f"a length, then {self.rule}", text)
         return text
+
+    def _read(self, data: bytes, params: Any, start: int, path: str) -> str:
+        return _text(data, params, start, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None and self.null is not None:
@@ -69,21 +72,18 @@ class Identifier(Text):
 
     rule = "a name of that length, in double quotes where SQL needs them"
 
-    def _parse(self, stream: Any, context: Any, path: str) -> str | None:
-        start = stream.position
-        text = super()._parse(stream, context, path) or ""
+    def _read(self, data: bytes, params: Any, start: int, path: str) -> str:
+        """Undoes the quotes of the bytes: a character whose end is missing would take the last one with it."""
         try:
-            name = unquote_identifier(text)
+            name = unquote_identifier(data.decode("latin-1")).encode("latin-1")
         except ValueError:
             raise BadValue(
                 "a name, in double quotes if it begins with one, inner ones doubled",
                 "a double quote that is not closed at the end, or not doubled",
-                message_offset=start,
+                message_offset=start - self.subcon.sizeof(),
                 path=path,
             ) from None
-        if stream.trace is not None:
-            stream.trace.whole(field_path(path), f"a length, then {self.rule}", name)
-        return name
+        return super()._read(name, params, start + (data != name), path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         return super()._build(quote_identifier(obj) if isinstance(obj, str) else obj, stream, context, path)

@@ -20,6 +20,7 @@ from ..formats.pgoutput.messages import RECORDS
 from ..formats.pgoutput.relations import ASKS, NOTHING, role_of
 from ..formats.registry import all_rows, find_format, find_row
 from ..formats.row import PATTERNS
+from ..framing.copy_data import ENVELOPE
 from ..framing.frames import Frame, Part, layout
 from ..options import ReadOptions
 from ..tracing import Trace, traced
@@ -29,6 +30,9 @@ KIND_RULE = "a byte that names the kind of record"
 UNKNOWN_RULE = "a record of a kind that the format does not describe"
 GROUP_RULE = "the fields below"
 UNNAMED_RULE = "bytes that no rule names"
+NO_RECORDS_RULE = "the end of a batch without records"
+
+_ENVELOPE = bytes([ENVELOPE])
 
 STREAMED_XID = 0
 """The xid of a streamed block whose beginning was not given."""
@@ -60,7 +64,9 @@ class RecordReader:
         self.head: tuple[Part, ...] = getattr(framing, "HEAD", ())
         self.tail: tuple[Part, ...] = getattr(framing, "TAIL", ())
         kinds = RECORDS[options.dialect] if self.format.relations is not None else {}
-        self._lessons = frozenset(tag for tag, (kind, _) in kinds.items() if role_of(kind) not in (ASKS, NOTHING))
+        self._lessons = frozenset(
+            bytes([tag]) for tag, (kind, _) in kinds.items() if role_of(kind) not in (ASKS, NOTHING)
+        )
 
     def slices(self, message: bytes) -> Iterator[Slice]:
         """Yields the records of a message; the last one may be what broken framing leaves. Raises nothing."""
@@ -97,7 +103,8 @@ class RecordReader:
 
     def learn(self, message: bytes) -> None:
         """Reads an earlier message if later ones may depend on it. A message of pgoutput is one record."""
-        if not message or message[0] not in self._lessons:
+        inside = layout(self.head).size if message[:1] == _ENVELOPE else 0
+        if message[inside : inside + 1] not in self._lessons:
             return
         for piece in self.slices(message):
             if piece.frame is not None:
@@ -126,8 +133,7 @@ class RecordReader:
     def outline(self, message: bytes, piece: Slice) -> tuple[Event, DecodeError | None]:
         """Returns the value and the error of a record's tree, in a third of the time."""
         if piece.frame is None:
-            error = piece.error or DecodeError("a record", "none")
-            return Corrupt(raw=message[piece.start : piece.stop], error=str(error)), error
+            return _rest(message, piece), piece.error
         try:
             return self.format.read(message, piece.frame, self.options), None
         except DecodeError:
@@ -137,8 +143,10 @@ class RecordReader:
         """Returns the tree of a record."""
         path = f"records[{index}]"
         if piece.frame is None:
-            error = piece.error or DecodeError("a record", "none")
-            event: Event = Corrupt(raw=message[piece.start : piece.stop], error=str(error))
+            event, error = _rest(message, piece), piece.error
+            if error is None:
+                children = [*_framing(self.tail, message, piece.start, piece.stop)]
+                return Node(path, path, event, NO_RECORDS_RULE, piece.start, piece.stop, children)
             bad = _Part(*_unread(piece.start, piece.stop, error), error=error)
             return Node(path, path, event, "the rest of the message", piece.start, piece.stop, _tree([bad], {}), error)
         event, fault, trace = self.event(message, piece.frame)
@@ -149,6 +157,12 @@ class RecordReader:
         ]
         rule = f"a record of {self.format.name}"
         return Node(path, path, event, rule, piece.start, piece.stop, children, fault)
+
+
+def _rest(message: bytes, piece: Slice) -> Event:
+    """Returns what the rest of a message is in which there is no record, or none can be found."""
+    raw = message[piece.start : piece.stop]
+    return Unknown(raw=raw) if piece.error is None else Corrupt(raw=raw, error=str(piece.error))
 
 
 class _Part(NamedTuple):

@@ -110,7 +110,11 @@ def _expanded(text: str) -> list[Path]:
     else:
         return [path]
     if not found and path.is_dir():
-        raise OptionError(f"{text}: the folder has no files; names that begin with . or _ do not count")
+        deeper = f"; for those of its folders, give a pattern such as {path / '*' / '*.parquet'}"
+        has_folders = any(one.is_dir() for one in path.iterdir())
+        raise OptionError(
+            f"{text}: the folder has no files; names that begin with . or _ do not count{deeper if has_folders else ''}"
+        )
     if not found:
         raise OptionError(f"no file matches {text}: expected a path, a folder, or a pattern such as captures/*.parquet")
     return sorted(found, key=natural_order)

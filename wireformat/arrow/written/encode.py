@@ -62,7 +62,8 @@ def encode(
     writer = chosen.writer(given, encoding=checked, batch_bytes=number("batch_bytes", batch_bytes, 0))
     batches = map(conformed, joined_batches(record_batches(changes)))
     adapt_to = format if flag("adapt", adapt) else None
-    resolved = resolve(given, find_row(format).options)
+    batched = find_row(format).options  # those of a server that sends batches; the writer has checked all
+    resolved = resolve(given, batched) if batched else {}
     is_plain = not resolved.get("skip-empty-xacts") and batch_bytes <= MOST_BATCH_BYTES
     if engine == "scan" and format in FORMS and is_plain and codecs.lookup(checked).name == "utf-8":
         batching = "sending-batch"
