@@ -39,7 +39,7 @@ class FullTable:
             **FULL,
             replica_identity=self.identity,
             columns=columns,
-            key_columns=columns if self.identity == "full" else columns[:1],
+            key_columns=columns[: {"full": None, "nothing": 0}.get(self.identity, 1)],
             type_oids=tuple(self.types.get(name, TEXT)[0] for name in columns),
             typmods=tuple(self.types.get(name, TEXT)[1] for name in columns),
         )

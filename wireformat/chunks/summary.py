@@ -28,7 +28,7 @@ from ..events import Relation
 from ..formats.pgoutput.relation_lists import relation_lists
 from ..options.table_names import TableName
 from ..sources.find import NamedBegin
-from ..sources.identities import Definition, column_types
+from ..sources.identities import Definition, UnknownValues, column_types
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import BEFORE_ALL, Located
@@ -66,9 +66,10 @@ class RowFacts(NamedTuple):
         keys   the columns that identify the rows; none if whole rows do
         """
         known: set[str] = set()
+        unknown = UnknownValues()
         for before, after in pairwise(one._replace(keys=tuple(keys)) for one in self.definitions):
             known.update(before.columns or ())
-            if not known.isdisjoint(after.unknown_after(before)):
+            if not known.isdisjoint(unknown.after(before, after)):
                 return True
         return False
 

@@ -73,9 +73,15 @@ class Identifier(Text):
     rule = "a name of that length, in double quotes where SQL needs them"
 
     def _read(self, data: bytes, params: Any, start: int, path: str) -> str:
-        """Undoes the quotes of the bytes: a character whose end is missing would take the last one with it."""
+        if params["errors"] == "strict":
+            return self._unquoted(super()._read(data, params, start, path), start, path)
+        # A character whose end is missing would take the quote after it.
+        name = self._unquoted(data.decode("latin-1"), start, path).encode("latin-1")
+        return super()._read(name, params, start, path)
+
+    def _unquoted(self, text: str, start: int, path: str) -> str:
         try:
-            name = unquote_identifier(data.decode("latin-1")).encode("latin-1")
+            return unquote_identifier(text)
         except ValueError:
             raise BadValue(
                 "a name, in double quotes if it begins with one, inner ones doubled",
@@ -83,7 +89,6 @@ class Identifier(Text):
                 message_offset=start - self.subcon.sizeof(),
                 path=path,
             ) from None
-        return super()._read(name, params, start + (data != name), path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         return super()._build(quote_identifier(obj) if isinstance(obj, str) else obj, stream, context, path)

@@ -19,7 +19,7 @@ from ..errors import BadRows, OptionError
 from ..options.table_names import TableName, one_table, written
 from ..sources.groups import Parts
 from ..sources.handed_rows import joined_parts
-from ..sources.identities import DefinedBatch, Definition, oids_of, types_of
+from ..sources.identities import DefinedBatch, Definition, UnknownValues, oids_of, types_of
 from ..stream.capture_position import CapturePosition
 from .delta.covered import not_covered
 from .delta.folder import DeltaFolder
@@ -37,7 +37,7 @@ from .options import Choice, LakeInput
 from .rejects import Rejects
 from .result import TableFiles
 from .spill import Spill
-from .stored.schema import sql_types, stored_versions
+from .stored.schema import known_versions, sql_types, stored_versions
 
 _POSITION_COLUMNS = ("commit_lsn", "csn")
 """Kept columns, by which rows are found that a Delta table has already."""
@@ -127,6 +127,7 @@ class TableWriter:
             typed = typed.remove(typed.get_field_index("_error"))
         self._target = lake.target(name, typed, sql_types(listed))
         self.set_versions(listed)
+        self._has_given_keys = False
         self._cut = self._cut_by_definitions(label) if lake.state == "latest" else None
         """Divides typed rows by the definition that the table had, as it is stored; None if changes are written."""
         self._definitions: list[Definition] = []
@@ -164,6 +165,7 @@ class TableWriter:
             return ((stored(one), batch) for one, batch in identities.cut(target.name, rows, typed, keys))
 
         keys = tuple(found or ())
+        self._has_given_keys = bool(keys)
         if found is None and target.name not in identities:
             keys = tuple(context.stream.keys(label))
         stored(Definition(keys))
@@ -232,9 +234,10 @@ class TableWriter:
 
     def _set_current(self) -> None:
         """Corrects the version of the last row: that of the list may be of a transaction that is open."""
-        columns = self._definitions[-1].columns if self._definitions else None
-        for index, version in enumerate(self._target.table.versions):
-            if columns is not None and {*self._stored_names(version.columns)} == {*columns}:
+        last = self._definitions[-1] if self._definitions else None
+        for index, version in enumerate(known_versions(self._target.table).versions):
+            one = types_of(version).renamed(self._target.table.columns)
+            if last is not None and last.columns is not None and one.has_columns_of(last):
                 self._target.table.current = index
 
     def publish(self, position: CapturePosition) -> None:
@@ -323,20 +326,25 @@ class TableWriter:
 
     def _added(self) -> set[str]:
         """Returns the columns that the table got since the last write, or that got other values, as they are stored."""
-        stream, typed = self._context.stream, self._target.stored.schema
+        stream, unknown = self._context.stream, UnknownValues(self._target.stored.schema)
         first = self._definitions[0]
-        added = {name for one, other in pairwise(self._definitions) for name in other.unknown_after(one, typed)}
         if self._before is not None:  # what the manifest has is older
-            return added.union(first.unknown_after(self._before, typed))
+            return unknown.over([self._before, *self._definitions])
+        found: set[str] = set()
         known, before = stream.known.get(self.name), stream.identities.before(self.name)
         if first.columns is not None and known is not None and known.current >= 0:
-            version = known.versions[known.current]
-            added.update({*first.columns} - {*self._stored_names(version.types)})
-            added.update(first.retyped_after(types_of(version).renamed(self._target.table.columns), typed))
+            versions = [types_of(one).renamed(self._target.table.columns) for one in known.versions]
+            found.update({*first.columns}.difference(versions[known.current].columns or ()))
+            unknown.stale = first.retyped_after(versions[known.current], unknown.typed)
+            identified = first.identifying if before is None else self._stored_names(before.identifying)
+            if not self._has_given_keys and not {*first.identifying} <= {*identified}:
+                for one, other in pairwise(versions[: known.current + 1]):
+                    unknown.stale |= other.retyped_after(one, unknown.typed)
+            found.update(unknown.after(first, first))
         if before is not None and before.columns is not None:  # in their order, which the lake does not know
             columns = self._stored_names(before.columns)
-            added.update({*first.added_after(Definition((), columns))} & {*columns})
-        return added
+            found.update({*first.added_after(Definition((), columns))} & {*columns})
+        return found | unknown.over(self._definitions)
 
     def _stored_names(self, names: Iterable[str]) -> tuple[str, ...]:
         """Returns the names of columns as they are stored, without those that are not."""

@@ -147,7 +147,9 @@ def with_typmod(name: str, typmod: int | None, server: str | None = None) -> Sql
 
 _TEXTS = frozenset(("text", "character varying", "nvarchar2", "clob"))
 _INTEGERS = frozenset(("tinyint", "smallint", "integer", "bigint", "oid"))
-_OTHER_AS_TEXTS = frozenset(("boolean", "character", "inet", "bytea"))
+_OTHER_AS_TEXTS = frozenset(("boolean", "character", "inet", "bytea", "timestamp with time zone"))
+"""Types that a cast to text writes in another way than their output function, or in that of a session's time zone."""
+
 _HOLDS_VALUES_OF = {
     "timestamp without time zone": frozenset(("date",)),
     "real": frozenset(("smallint",)),
@@ -171,7 +173,8 @@ def keeps_values(before: SqlType, after: SqlType, *, as_texts: bool) -> bool:
     if after.name in _TEXTS:
         return before.name not in _OTHER_AS_TEXTS
     if before.name in _INTEGERS and after.name == "numeric":
-        return not as_texts or not any(after.modifiers[1:])
+        scale = [*after.modifiers, 0, 0][1]
+        return scale >= 0 and not (as_texts and scale)
     if before.name != after.name:
         are_integers = before.name in _INTEGERS and after.name in _INTEGERS
         return are_integers or (not as_texts and before.name in _HOLDS_VALUES_OF.get(after.name, ()))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,30 +36,37 @@ class Definition(NamedTuple):
 
     keys      the columns that identify the rows
     columns   of the table, in its order; None if the stream does not describe it
-    types     of the columns; empty if no row is ever identified
+    types     of the columns, as far as they are known
+    is_whole  whether whole rows are identified if there are no keys; otherwise rows are only added
     """
 
     keys: Keys
     columns: tuple[str, ...] | None = None
     types: tuple[SqlType, ...] = ()
+    is_whole: bool = True
 
-    def unknown_after(self, before: Definition, typed: pa.Schema | None = None) -> list[str]:
-        """Returns the columns whose values are not known in the rows from when the table had another definition.
+    @property
+    def identifying(self) -> Keys:
+        """The columns whose values identify rows."""
+        return self.keys or (self.columns if self.is_whole else None) or ()
+
+    def retyped_after(self, before: Definition, typed: pa.Schema | None) -> set[str]:
+        """Returns the columns that got a type in which the server has other values.
 
         typed   the schema of typed rows; None if each value may be a text
         """
-        return [*dict.fromkeys([*self.added_after(before), *self.retyped_after(before, typed)])]
-
-    def retyped_after(self, before: Definition, typed: pa.Schema | None) -> list[str]:
-        """Returns the columns that identify rows, and got a type in which the server has other values."""
         types = dict(zip(before.columns or (), before.types, strict=False))
-        found = []
+        found = set()
         for name, after in zip(self.columns or (), self.types, strict=False):
-            if name in types and name in (self.keys or self.columns or ()):
-                as_texts = typed is None or name not in typed.names or not _are_values(typed.field(name).type)
-                if not keeps_values(types[name], after, as_texts=as_texts):
-                    found.append(name)
+            as_texts = typed is None or name not in typed.names or not _are_values(typed.field(name).type)
+            if name in types and not keeps_values(types[name], after, as_texts=as_texts):
+                found.add(name)
         return found
+
+    def has_columns_of(self, other: Definition) -> bool:
+        """Whether the columns are the same, in any order, and their types as far as they are known."""
+        own, others = (dict(zip_longest(one.columns or (), one.types)) for one in (self, other))
+        return own.keys() == others.keys() and (not self.types or not other.types or own == others)
 
     def renamed(self, names: Mapping[str, str]) -> Definition:
         """Returns the definition with other names of columns, without columns that have none."""
@@ -66,7 +74,7 @@ class Definition(NamedTuple):
         if self.columns is None:
             return Definition(keys)
         types = tuple(type for name, type in zip(self.columns, self.types, strict=False) if name in names)
-        return Definition(keys, tuple(names[name] for name in self.columns if name in names), types)
+        return Definition(keys, tuple(names[name] for name in self.columns if name in names), types, self.is_whole)
 
     def added_after(self, before: Definition) -> list[str]:
         """Returns the columns that the table got since it had another definition.
@@ -97,15 +105,47 @@ DefinedBatch = tuple[Definition, pa.RecordBatch]
 @lru_cache(maxsize=1024)  # many streams describe their tables again and again
 def column_types(oids: Sequence[int], typmods: Sequence[int]) -> tuple[SqlType, ...]:
     """Returns the types of the columns of a relation."""
-    return tuple(with_typmod(type_name(oid), typmod, "any") for oid, typmod in zip(oids, typmods, strict=True))
+    return tuple(_sql_type(type_name(oid), typmod) for oid, typmod in zip(oids, typmods, strict=True))
 
 
 def types_of(version: Version) -> Definition:
-    """Returns a definition with the columns of a version whose types are known, without keys."""
-    typmods = version.typmods or {}
-    known = {name: type for name in version.types if (type := version.type_of(name)) is not None}
-    types = tuple(with_typmod(type, typmods.get(name), "any") for name, type in known.items())
-    return Definition((), tuple(known), types)
+    """Returns a definition with the columns of a version, and their types if all modifiers are known; without keys."""
+    if version.typmods is None or None in version.types.values():
+        return Definition((), tuple(version.types))
+    types = tuple(_sql_type(str(type), version.typmods[name]) for name, type in version.types.items())
+    return Definition((), tuple(version.types), types)
+
+
+def _sql_type(name: str, typmod: int) -> SqlType:
+    """Returns a type, of intervals with the modifier as it is: it says what is rounded, or left out."""
+    found = with_typmod(name, typmod, "any")
+    return replace(found, modifiers=(typmod,)) if found.name == "interval" and typmod >= 0 else found
+
+
+class UnknownValues:
+    """The columns whose values in the rows of a table are not known, as its definition changes.
+
+    typed   the schema of typed rows; None if each value may be a text
+    stale   columns in which the server has other values since they got another type: they are not known either, once
+            they identify rows
+    """
+
+    def __init__(self, typed: pa.Schema | None = None) -> None:
+        self.typed = typed
+        self.stale: set[str] = set()
+
+    def after(self, before: Definition, definition: Definition) -> list[str]:
+        """Returns those of the rows that the table had before it got a definition."""
+        added = definition.added_after(before)
+        self.stale |= definition.retyped_after(before, self.typed)
+        self.stale.difference_update(added)
+        found = [*added, *(name for name in definition.identifying if name in self.stale)]
+        self.stale.difference_update(found)
+        return found
+
+    def over(self, definitions: Iterable[Definition]) -> set[str]:
+        """Returns those of the rows before the last of these definitions."""
+        return {name for before, definition in pairwise(definitions) for name in self.after(before, definition)}
 
 
 class _Stated(NamedTuple):
@@ -178,8 +218,8 @@ class Identities:
         is_full = relation.replica_identity == "full"
         keys = () if is_full else relation.key_columns
         stated = self._of.setdefault((relation.table_schema, relation.table_name), [])
-        types = column_types(relation.type_oids, relation.typmods) if is_full or keys else ()
-        definition = Definition(keys, relation.columns, types)
+        types = column_types(relation.type_oids, relation.typmods)
+        definition = Definition(keys, relation.columns, types, is_full or bool(keys))
         if not stated or stated[-1].definition != definition:
             stated.append(_Stated(message, definition))
 
@@ -195,6 +235,7 @@ class IdentifiedRows:
     def __init__(self) -> None:
         self._definition: Definition | None = None
         self._rows = LatestRows(())
+        self._unknown = UnknownValues()
         self._relation_id: int | None = None
 
     def take(self, definition: Definition, batch: pa.RecordBatch, dropped: Collection[str] = ()) -> None:
@@ -206,7 +247,8 @@ class IdentifiedRows:
         if before is None:
             self._rows = LatestRows(definition.keys)
         elif before != definition:
-            unknown = definition.unknown_after(before, batch.schema)
+            self._unknown.typed = batch.schema
+            unknown = self._unknown.after(before, definition)
             if unknown or before.keys != definition.keys:
                 there = self._rows.result().to_batches()
                 self._rows = LatestRows(definition.keys)
@@ -215,7 +257,10 @@ class IdentifiedRows:
         if definition.columns is not None:
             dropped = [field.name for field in batch.schema.field("_old").type if field.name not in definition.columns]
         self._rows.dropped = dropped
-        self._relation_id = [self._relation_id, *oids_of(batch)][-1]
+        oids = oids_of(batch)
+        if {*oids} - {self._relation_id} or pc.any(pc.equal(batch["_change_type"], "truncate")).as_py():
+            self._unknown.stale.clear()  # the rows from before have gone
+        self._relation_id = [self._relation_id, *oids][-1]
         self._rows.take(batch)
 
     def result(self) -> pa.Table:
