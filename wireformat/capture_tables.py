@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from .arrow.noted.changes import CommittedRows
+from .arrow.noted.relation_events import DESCRIBING_KINDS
 from .arrow.noted.tables import NotedTables
 from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.listed import check_listed, of_table, ranges_by_table, replica_identity, states_identity
@@ -24,6 +25,7 @@ from .arrow.typed_tables.versions import TableVersions
 from .arrow.unread import judged_rows
 from .capture_reading import CaptureReading
 from .errors import WireformatError
+from .formats.pgoutput.undelivered import Descriptions
 from .formats.registry import find_row
 from .options import ReadOptions
 from .options.table_names import TableName, one_table, written
@@ -194,14 +196,20 @@ class CaptureTables(CaptureReading):
     def _forget_lists(self) -> None:
         self._listed, self._listed_some, self._listed_alone = None, None, {}
 
+    def _finding_tables(self, only: TableName | None = None) -> tuple[TablesFound, NotedTables]:
+        """Returns what finds the tables of a reading, and what hands it the rows; see NotedTables."""
+        descriptions = Descriptions(self._two_phase) if find_row(self._name).has_relation_ids else None
+        found = TablesFound(self._known_versions, format=self._name, descriptions=descriptions)
+        return found, NotedTables(found, only, descriptions)
+
     def _read_list(self, needed: ReadOptions | None) -> pa.Table:
         """Reads the capture and returns the list of tables.
 
         needed    options of whose `tables` the list is needed; what it says of others may be incomplete
         """
         self._begin_reading()
-        self._found = found = TablesFound(self._known_versions, format=self._name)
-        tables = NotedTables(found)
+        found, tables = self._finding_tables()
+        self._found = found
         noted = self._naming_open(self._noted(self._make_decoder(self._options, needed)))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
             for rows in all_rows:
@@ -216,21 +224,20 @@ class CaptureTables(CaptureReading):
         """
         if self._known_list(options) is None and find_row(self._name).has_relation_ids:
             self._begin_reading()
-            found = TablesFound(self._known_versions, format=self._name)
-            relations = replace(self._options.filtered(kinds=["RELATION"]), tables=options.tables)
+            found, tables = self._finding_tables()
+            relations = replace(self._options.filtered(kinds=DESCRIBING_KINDS), tables=options.tables)
             decoder = self._make_decoder(relations, None)
             decoder.is_read = True  # whether anything could be read is judged where all rows are read
             described = self._read(decoder, lambda given: decoder.batches(given, self._schema))
             for batch in chain(self._known_relations(), described):
-                found.take_batch(batch)
+                tables.take(batch)
             self._keep_list(options, found.listed(self._name, POSITION))
             self._was_listed_early = options.tables is None
         return self._needed_list(options)
 
     def _while_listing(self, options: ReadOptions, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the tables that options keep; after the last one, the list of these tables is there."""
-        found = TablesFound(self._known_versions, format=self._name)
-        tables = NotedTables(found)
+        found, tables = self._finding_tables()
         if self._known_list(options) is None:
             self._found, self._finding = found, tables
         for known in self._known_relations():
@@ -276,8 +283,8 @@ class CaptureTables(CaptureReading):
         """Reads the capture; returns a list that is complete for a table, and holds its rows."""
         self._begin_reading()
         self._held = None
-        self._found = found = TablesFound(self._known_versions, format=self._name)
-        tables = NotedTables(found, wanted)
+        found, tables = self._finding_tables(wanted)
+        self._found = found
         identities = self._identities(wanted)
         all_rows: Iterator[Any] = iter(())
 

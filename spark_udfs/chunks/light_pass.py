@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.versions import TableVersions
     from wireformat.arrow.unread import ReadSummary
     from wireformat.chunks.summary import ChunkSummary, RowFacts
+    from wireformat.formats.pgoutput.undelivered import Described, Descriptions
 
 OF_TRANSACTIONS = ("strict", "exclude_users", "skip_empty_xacts")
 """The options for which a chunk must know the records of the others."""
@@ -79,6 +80,7 @@ class LightPass:
         self._format = format
         self._options = options
         self._after = after
+        self._descriptions: dict[str, Descriptions] = {}
 
     @property
     def first_reading(self) -> Reading:
@@ -150,6 +152,7 @@ class LightPass:
         if self._format != "pgoutput":
             return self.first_reading
         from wireformat.chunks.relations import relation_changes
+        from wireformat.formats.pgoutput.undelivered import Descriptions
 
         parts = self._parts(lambda: partial(needed_batches, self.first_reading), relations_only=True)
         reading = self.first_reading
@@ -159,15 +162,18 @@ class LightPass:
             dialect=self._options["dialect"],
             mode="PERMISSIVE",
         )
+        streams = {*parts, *self._after}
+        self._descriptions = {stream: Descriptions(str(self._options["two_phase"])) for stream in streams}
         changes = {
             stream: tuple(
                 relation_changes(
                     [(reading.rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
                     options,
                     self._after[stream].first_relations if stream in self._after else (),
+                    descriptions,
                 )
             )
-            for stream in {*parts, *self._after}
+            for stream, descriptions in self._descriptions.items()
         }
         return replace(reading, relation_changes=changes)
 
@@ -332,8 +338,16 @@ class LightPass:
         from wireformat.arrow.typed_tables.observations import tables_of_observations
 
         order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
-        observed = (one for stream in streams for one in self._observed(stream, order.names))
-        return tables_of_observations(observed, self._format, pa.struct(list(order)), known or {})
+        streams = [*streams]
+        observed = [one for stream in streams for one in self._observed(stream, order.names)]
+        left_out = self._undelivered(streams)
+        return tables_of_observations(observed, self._format, pa.struct(list(order)), known or {}, left_out)
+
+    def _undelivered(self, streams: Iterable[str]) -> frozenset[Described]:
+        """Returns what some of these streams describe, and none of them in a committed transaction."""
+        from wireformat.formats.pgoutput.undelivered import undelivered
+
+        return undelivered(self._descriptions[stream] for stream in streams if stream in self._descriptions)
 
     def versions_before(
         self, streams: Sequence[str], known: Mapping[tuple[str, str], TableVersions] | None = None
@@ -346,8 +360,8 @@ class LightPass:
         """
         from wireformat.arrow.typed_tables.observations import first_versions
 
-        observed = (((stream, chunk), one) for stream in streams for chunk, one in self._observed_in_chunks(stream, ()))
-        return first_versions(observed, self._format, known or {})
+        observed = [((stream, chunk), one) for stream in streams for chunk, one in self._observed_in_chunks(stream, ())]
+        return first_versions(observed, self._format, known or {}, self._undelivered(streams))
 
     def _observed(self, stream: str, order: Sequence[str]) -> Iterator[Observation]:
         """Yields what is known of the tables of a stream, in the order of its messages."""

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.arrow.noted import relation_events
 from wireformat.formats.pgoutput.relations import Relations
 from wireformat.sources import known_relations
 from wireformat.sources.known_relations import KnownRelations
@@ -126,8 +127,8 @@ def test_what_is_known_is_what_all_events_say(said: list[tuple], cuts: list[int]
 
 def test_transactions_outside_of_blocks_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    events_of = known_relations._events
-    monkeypatch.setattr(known_relations, "_events", lambda row: (made.append(row), events_of(row))[1])
+    events_of = relation_events._events
+    monkeypatch.setattr(relation_events, "_events", lambda row: (made.append(row), events_of(row))[1])
     events: list[wf.Event] = []
     for lsn in range(10, 110):
         events.append(wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=hand.TIME_TEXT))
@@ -141,8 +142,8 @@ def test_transactions_outside_of_blocks_are_no_events(monkeypatch: pytest.Monkey
 
 def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    events_of = known_relations._events
-    monkeypatch.setattr(known_relations, "_events", lambda row: (made.append(row), events_of(row))[1])
+    events_of = relation_events._events
+    monkeypatch.setattr(relation_events, "_events", lambda row: (made.append(row), events_of(row))[1])
     row = wf.Insert(
         table_schema="public", table_name="t", new=wf.TupleData(("id", "v"), ("1", "x"), ("integer", "text"))
     )

@@ -13,6 +13,7 @@ from ..arrow.typed_tables.observations import first_versions, tables_of_observat
 from ..arrow.typed_tables.tables import POSITION
 from ..errors import OrderError
 from ..formats.pgoutput.relations import Relations
+from ..formats.pgoutput.undelivered import Descriptions, undelivered
 from ..formats.registry import find_format_name
 from ..options import ReadOptions
 from ..options.table_names import TableName
@@ -115,10 +116,11 @@ def survey(
     name = find_format_name(format)
     chunks = packed(file_ranges(paths, name, column, range_bytes))
     known: list[Relations | None] = [None] * len(chunks)
+    descriptions = Descriptions()
     if name == "pgoutput":
         needed = ((number, needed_of_files(files, name)) for number, files in enumerate(chunks))
         reading = {key: options[key] for key in ("encoding", "encoding_errors", "dialect") if key in options}
-        changes = [*relation_changes(needed, ReadOptions.check(mode="PERMISSIVE", **reading))]
+        changes = [*relation_changes(needed, ReadOptions.check(mode="PERMISSIVE", **reading), (), descriptions)]
         known = [relations_before(number, changes) for number in range(len(chunks))]
     summaries = [
         summarized(
@@ -137,10 +139,11 @@ def survey(
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
     observed = [(number, one) for number, summary in enumerate(summaries) for one in summary.observed]
     versions: list[dict[TableName, int]] = [{} for _ in chunks]
-    for table, of_chunks in first_versions(observed, name).items():
+    left_out = undelivered([descriptions])
+    for table, of_chunks in first_versions(observed, name, undelivered=left_out).items():
         for number, version in of_chunks.items():
             versions[number][table] = version
     return Survey(
         [FileChunk(*of_chunk) for of_chunk in zip(chunks, firsts, plans, known, versions, strict=True)],
-        tables_of_observations((one for _, one in observed), name, POSITION),
+        tables_of_observations((one for _, one in observed), name, POSITION, undelivered=left_out),
     )

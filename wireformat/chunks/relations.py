@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DecodeError
-from ..events import Begin, Relation, StreamStart, Unknown
+from ..events import Begin, CommitPrepared, Prepare, Relation, RollbackPrepared, StreamStart, Unknown
 from ..formats.pgoutput.messages import RECORDS
 from ..formats.pgoutput.reader import PgOutput
 from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
+from ..formats.pgoutput.undelivered import Descriptions
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 from ..sources.known_relations import ADOPTING, KnownRelations
@@ -24,14 +25,18 @@ def _tags(*kinds: type) -> bytes:
     return bytes(tag for tag, (kind, _) in RECORDS["postgresql"].items() if kind in kinds)
 
 
-_RELATION, _BEGIN, _STREAM_START = (_tags(kind)[0] for kind in (Relation, Begin, StreamStart))
+_RELATION, _BEGIN, _BEGIN_PREPARE, _STREAM_START = (*_tags(Relation), *_tags(Begin), *_tags(StreamStart))
+
+_ALSO_NEEDED = (Begin, Prepare, CommitPrepared, RollbackPrepared)
 
 NEEDED_TAGS = bytes(
-    tag for tag, (kind, _) in RECORDS["postgresql"].items() if role_of(kind) in (TELLS, OPENS, CLOSES) or kind is Begin
+    tag
+    for tag, (kind, _) in RECORDS["postgresql"].items()
+    if role_of(kind) in (TELLS, OPENS, CLOSES) or kind in _ALSO_NEEDED
 )
-"""The kind bytes of the messages that describe a relation, with which streamed blocks and transactions begin and end,
-and of BEGIN, which ends a block where the connection broke. Any other message that can be the first on a new connection
-has the same meaning in a block and outside."""
+"""The kind bytes of the messages that describe a relation, with which streamed blocks and transactions and prepared
+ones begin and end, and of BEGIN, which ends what was open where the connection broke. Any other message that can be the
+first on a new connection has the same meaning in a block and outside."""
 
 
 Scopes = dict[int | None, dict[int, Relation | None]]
@@ -61,8 +66,8 @@ class RelationChanges(NamedTuple):
 def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
     """Returns the messages of one chunk that describe relations and blocks, without repetitions."""
     found: list[bytes] = []
-    recent: dict[tuple[int, bytes], bytes] = {}  # the last descriptions since a block may have begun or ended
-    may_be_in_block = True
+    recent: dict[tuple[int, bytes], bytes] = {}  # the last descriptions since something may have begun or ended
+    may_be_open = True
     for message in messages:
         tag = message[ENVELOPE_BYTES : ENVELOPE_BYTES + 1] if message[:1] == _ENVELOPE else message[:1]
         if not tag or tag[0] not in NEEDED_TAGS:
@@ -73,10 +78,10 @@ def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
             if any(recent.get(key) != body for key in keys):
                 found.append(message)
             recent |= dict.fromkeys(keys, body)
-        elif may_be_in_block or tag[0] != _BEGIN:
+        elif may_be_open or tag[0] != _BEGIN:
             found.append(message)
             recent.clear()
-            may_be_in_block = tag[0] == _STREAM_START
+            may_be_open = tag[0] in (_STREAM_START, _BEGIN_PREPARE)
     return found
 
 
@@ -98,12 +103,16 @@ def are_of_needed_kinds(messages: pa.Array) -> pa.Array:
 
 
 def relation_changes(
-    chunks: Iterable[tuple[int, Sequence[bytes]]], options: ReadOptions, known: Iterable[Relation] = ()
+    chunks: Iterable[tuple[int, Sequence[bytes]]],
+    options: ReadOptions,
+    known: Iterable[Relation] = (),
+    descriptions: Descriptions | None = None,
 ) -> Iterator[RelationChanges]:
     """Yields what the needed messages of all chunks of a stream change, of the chunks that change something.
 
-    chunks   their indices, ascending, and messages
-    known    relations before the first chunk
+    chunks         their indices, ascending, and messages
+    known          relations before the first chunk
+    descriptions   learns from all of them
     """
     reader, events = PgOutput(), [*known]
     for relation in events:
@@ -115,6 +124,8 @@ def relation_changes(
         described: dict[int, Relation] = {}
         adopted: set[int] = set()
         for event in chain(events if number < 0 else (), (event_of(reader, message, options) for message in messages)):
+            if descriptions is not None:
+                descriptions.take(event)
             if isinstance(event, Relation):
                 described[event.relation_id] = _without_lsn(event)
             elif isinstance(event, ADOPTING) and event.xid is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..arrow.noted.changes import CommittedRows, KeepsTable
+from ..arrow.typed_tables.listed import delivered_rows
 from ..arrow.typed_tables.tables import POSITION
 from ..errors import BadRows, LakeError, WireformatError, counted
 from ..formats.registry import find_row
@@ -108,7 +109,7 @@ class LakeWriter:
         through = None if self._rejects is None else self._rejects.without_unread
         self._write_groups(self._committed(self._stream.rows(through)), self._choice.options.keeps_table)
         for name, so_far in self._early.items():
-            if _columns(self._listed_rows(name)) != _columns(so_far.listed.to_pylist()):
+            if _columns(self._listed_rows(name)) != _columns(delivered_rows(so_far.listed)[name]):
                 self._outdated.add(name)
             elif name not in self._outdated:
                 self._tables[name].set_versions(self._listed_rows(name))
@@ -179,9 +180,7 @@ class LakeWriter:
         Raises OptionError if an option names a table that neither the stream nor the lake has.
         """
         if self._listed is None:
-            self._listed = {}
-            for row in self._stream.listed().to_pylist():
-                self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
+            self._listed = delivered_rows(self._stream.listed())
             if not self._choice.is_batch:
                 if self._lake.position is None:
                     check_patterns(self._choice.options, self._listed, self._stream.all_tables)
@@ -234,7 +233,7 @@ class LakeWriter:
     def _begun(self, name: TableName) -> TableWriter:
         """Returns what writes the rows of a table."""
         so_far = self._early.get(name)
-        listed = self._listed_rows(name) if so_far is None else so_far.listed.to_pylist()
+        listed = self._listed_rows(name) if so_far is None else delivered_rows(so_far.listed)[name]
         return TableWriter(self._context, name, listed, so_far)
 
     def _publish(self, position: CapturePosition) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.noted.relation_events import relations_in
 from ..arrow.noted.rows import other_records_of
 from ..arrow.noted.tables import without_other_relations
 from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
@@ -25,7 +26,6 @@ from ..options.table_names import TableName
 from ..pgtypes import type_name
 from ..pgtypes.sql_types import SqlType, keeps_values, with_typmod
 from ..stream.reader import BEFORE_ALL
-from .known_relations import relations_in
 
 Keys = tuple[str, ...]
 """The columns of a replica identity; () for the whole row, or none: equal rows are counted."""

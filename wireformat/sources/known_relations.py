@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.arrays import Array
-from ..arrow.codes import codes_of_values, combined_codes, grouped
-from ..events import Begin, Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
-from ..formats.pgoutput.relation_lists import relation_lists
+from ..arrow.noted.relation_events import events_in, rows_of_kinds
+from ..events import Event, Relation, StreamCommit, StreamPrepare
 from ..formats.pgoutput.relations import Relations
-from ..formats.record_facts import aborts_whole
-from ..lsn import unsigned
 from ..stream.capture_position import outside_blocks
 
 MOST_LATER_ROWS = 1 << 15
@@ -58,9 +54,9 @@ class KnownRelations:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
-        rows = _rows_of(batch, self._KINDS)
+        rows = rows_of_kinds(batch, self._KINDS)
         if self._in_block or "STREAM_START" in rows["kind"].unique().to_pylist():
-            rows = _rows_of(batch, (*self._KINDS, "BEGIN"))  # a block in which the connection broke ends there
+            rows = rows_of_kinds(batch, (*self._KINDS, "BEGIN"))  # a block in which the connection broke ends there
         if not len(rows):  # as in each batch of a format that does not describe its tables
             return
         others = pc.indices_nonzero(pc.not_equal(rows["kind"], "RELATION"))
@@ -91,7 +87,7 @@ class KnownRelations:
         count: int,
         message: int | None,
     ) -> tuple[Relation, ...]:
-        events = [found for rows in later[:count] for found in (rows if isinstance(rows, list) else _events_in(rows))]
+        events = [found for rows in later[:count] for found in (rows if isinstance(rows, list) else events_in(rows))]
         end = next(
             (at for at, (index, _) in enumerate(events) if message is not None and index >= message), len(events)
         )
@@ -138,37 +134,6 @@ class _Known:
         return tuple(said if said.xid in adopted else known for known, said in pairs)
 
 
-_EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")
-
-
-def relations_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Relation]]:
-    """Yields the relations that rows describe, each with the message that describes it."""
-    for message, event in _events_in(_rows_of(batch, ("RELATION",))):
-        assert isinstance(event, Relation)
-        yield message, event
-
-
-def _rows_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> pa.RecordBatch:
-    """Returns what `_events_in` needs of the rows of some kinds."""
-    chosen = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
-    needed = batch.select(_EVENT_COLUMNS)
-    return needed.take(chosen) if len(chosen) else needed.slice(0, 0)
-
-
-def _events_in(rows: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
-    """Yields the events of rows with their messages.
-
-    Rows that say the same have one event: servers often say so again.
-    """
-    if not len(rows):
-        return
-    said = (rows[name] for name in _EVENT_COLUMNS if name != "message")
-    firsts, indices = grouped(combined_codes([codes_of_values(pa.chunked_array([column])) for column in said]))
-    events = [[*_events(row)] for row in rows.take(pa.array(firsts)).to_pylist()]
-    for message, index in zip(rows["message"].to_pylist(), indices.tolist(), strict=True):
-        yield from ((message, event) for event in events[index])
-
-
 _AFTER_BLOCKS = ("STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE", "BEGIN")
 
 
@@ -187,35 +152,3 @@ def _describe_nothing(rows: pa.RecordBatch, described_in: Collection[int]) -> Ar
     found[1:] |= found[:-1]
     kept = np.isin(xids, [*described_in, *xids[are_starts & ~found]])
     return found | (are_outside & are_ends & ~are_stops & ~kept)
-
-
-def _events(row: Mapping[str, Any]) -> Iterator[Event]:
-    detail = dict(row["detail"] or ())
-    xid = None if row["xid"] is None else unsigned(row["xid"])
-    kind = row["kind"]
-    if kind == "RELATION":
-        yield Relation(
-            relation_id=int(detail["relation_id"]),
-            table_schema=row["table_schema"],
-            table_name=row["table_name"],
-            replica_identity=detail["replica_identity"],
-            xid=xid,
-            **relation_lists(detail),
-        )
-    elif kind == "BEGIN":
-        yield Begin(xid=xid)
-    elif kind == "STREAM_START":
-        yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")
-    elif kind == "STREAM_STOP":
-        yield StreamStop(xid=xid)
-    elif kind == "STREAM_COMMIT":
-        yield StreamCommit(xid=xid)
-    elif kind == "STREAM_PREPARE":
-        yield StreamPrepare(xid=xid, gid=detail.get("gid", ""))
-    elif aborts_whole(xid, subxid_of(detail)):
-        yield StreamAbort(xid=xid, subxid=xid)
-
-
-def subxid_of(detail: Mapping[str, str]) -> int | None:
-    """Returns the subtransaction that the details of a row name."""
-    return int(detail["subxid"]) if "subxid" in detail else None

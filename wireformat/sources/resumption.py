@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.noted.relation_events import subxid_of
 from ..errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
 from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of
 from ..stream.positions import Position
-from .known_relations import subxid_of
 
 _WATCHED = (
     "BEGIN",

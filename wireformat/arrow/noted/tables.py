@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...formats.pgoutput.undelivered import Descriptions
 from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
@@ -20,6 +21,7 @@ from ..scan.notes import MESSAGE, RECORD
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.versions import ColumnFacts, image_facts
 from .copies import rows_without_values
+from .relation_events import take_descriptions
 from .rows import NotedRows
 from .selection import NotedSelection, change_rows, indices_of_tables, joined_selections
 
@@ -64,16 +66,24 @@ class NotedTables:
 
     tables   takes the rows
     only     the table whose relations are taken: a stream describes all of its tables, also to those who want one
+    descriptions   learns in which transactions tables were described; None if that is not needed
     """
 
-    def __init__(self, tables: CountedTables, only: TableName | None = None) -> None:
-        self._tables, self._only = tables, only
+    def __init__(
+        self, tables: CountedTables, only: TableName | None = None, descriptions: Descriptions | None = None
+    ) -> None:
+        self._tables, self._only, self._descriptions = tables, only, descriptions
         self._waiting: list[NotedSelection] = []
         self._waiting_tables: set[TableName] = set()
         self._count = 0
 
     def take(self, rows: pa.RecordBatch | NotedRows) -> None:
         """Takes the next rows."""
+        self._take(rows)
+        if self._descriptions is not None:
+            take_descriptions(self._descriptions, rows)
+
+    def _take(self, rows: pa.RecordBatch | NotedRows) -> None:
         if isinstance(rows, pa.RecordBatch):
             self._take_batch(rows)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -18,17 +19,38 @@ _TABLE_NAME = ("table_schema", "table_name")
 
 _FEW_ROWS = 16
 
-_SWITCHED = b"wireformat.switched_keys"
-"""Name of metadata."""
+_SWITCHED, _UNDELIVERED = b"wireformat.switched_keys", b"wireformat.undelivered_versions"
+"""Names of metadata."""
 
 
 def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
-    """Returns what a list of tables says of one table, a row for each version of its columns."""
+    """Returns what a list of tables says of one table, a row for each version of its columns.
+
+    Versions that were not described in a committed transaction are left out, unless there are no others.
+    """
+    left_out = [number for *name, number in _undelivered(listed.schema) if (*name,) == table]
     if len(listed) <= _FEW_ROWS:  # then calls of Arrow take longer than the names
         is_of = [name == table for name in zip(*(listed[name].to_pylist() for name in _TABLE_NAME), strict=True)]
-        return listed if all(is_of) else listed.filter(pa.array(is_of, pa.bool_()))
-    is_of = pc.and_(*(pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True)))
-    return listed if pc.all(is_of, skip_nulls=False).as_py() else listed.filter(is_of)
+        found = listed if all(is_of) else listed.filter(pa.array(is_of, pa.bool_()))
+    else:
+        are_of = pc.and_(*(pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True)))
+        found = listed if pc.all(are_of, skip_nulls=False).as_py() else listed.filter(are_of)
+    delivered = (
+        found.filter(pc.invert(pc.is_in(found["version"], pa.array(left_out, pa.int32())))) if left_out else found
+    )
+    return delivered if len(delivered) else found
+
+
+def delivered_rows(listed: pa.Table) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Returns what a list says of each of its tables, as `of_table` does."""
+    rows_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in listed.to_pylist():
+        rows_of.setdefault((row["table_schema"], row["table_name"]), []).append(row)
+    left_out = {*_undelivered(listed.schema)}
+    return {
+        table: [row for row in rows if (*table, row["version"]) not in left_out] or rows
+        for table, rows in rows_of.items()
+    }
 
 
 def ranges_by_table(listed: pa.Table) -> dict[tuple[str, str], tuple[int, int]]:
@@ -63,18 +85,17 @@ def check_listed(listed: pa.Table, table: str, format: str) -> None:
 
 def check_one_version(listed: pa.Table, table: str) -> None:
     """Raises BadRows if the columns of a table changed."""
-    for row in rows_of(listed, table):
-        if row["version"] > 1:
-            first = {"message": None, **row["first"]}
-            order = ", ".join(f"{name}={value}" for name, value in first.items() if name not in ("message", "record"))
-            raise BadRows(
-                "the same columns and types in all changes, because of evolution='error'",
-                "other columns or types: version 2 of the table",
-                table=table,
-                message=first["message"],
-                record=first["record"],
-                note=order or None,
-            )
+    for row in rows_of(listed, table)[1:]:
+        first = {"message": None, **row["first"]}
+        order = ", ".join(f"{name}={value}" for name, value in first.items() if name not in ("message", "record"))
+        raise BadRows(
+            "the same columns and types in all changes, because of evolution='error'",
+            f"other columns or types: version {row['version']} of the table",
+            table=table,
+            message=first["message"],
+            record=first["record"],
+            note=order or None,
+        )
 
 
 def with_switched_keys(schema: pa.Schema, keys_of: Mapping[tuple[str, str, int], Iterable[Sequence[str]]]) -> pa.Schema:
@@ -89,6 +110,24 @@ def with_switched_keys(schema: pa.Schema, keys_of: Mapping[tuple[str, str, int],
 def _switched_keys(listed: pa.Table) -> dict[tuple[str, str, int], list[list[str]]]:
     found = json.loads((listed.schema.metadata or {}).get(_SWITCHED, b"[]"))
     return {(schema, table, version): keys for schema, table, version, keys in found}
+
+
+def with_undelivered(schema: pa.Schema, versions: Iterable[tuple[str, str, int]]) -> pa.Schema:
+    """Returns the schema of a list of tables whose metadata have the versions that `of_table` leaves out.
+
+    versions   by schema, table and number of the version
+    """
+    found = sorted(map(list, versions))
+    return schema.with_metadata({**(schema.metadata or {}), _UNDELIVERED: json.dumps(found)}) if found else schema
+
+
+def _undelivered(schema: pa.Schema) -> list[tuple[str, str, int]]:
+    return _versions((schema.metadata or {}).get(_UNDELIVERED, b"[]"))
+
+
+@lru_cache(maxsize=4)  # a list is asked for one table after the other
+def _versions(text: bytes) -> list[tuple[str, str, int]]:
+    return [*map(tuple, json.loads(text))]
 
 
 def states_identity(listed: pa.Table, table: str) -> bool:

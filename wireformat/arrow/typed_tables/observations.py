@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
@@ -11,13 +12,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from ...formats.pgoutput.undelivered import Described
 from ...options.table_names import TableName
 from ..arrays import Array, Int
 from ..codes import combined_codes, grouped
 from ..jit.compiler import compiled
 from ..row_changes import TABLE_RELATION
 from .rows import ChangeRows
-from .tables import NOTHING_KNOWN, list_of, tables_of_batch, version_columns
+from .tables import NOTHING_KNOWN, list_of, tables_of_batch, undelivered_versions, version_columns
 from .versions import ColumnFacts, TableVersions, copies_of, image_facts, relation_facts
 
 Part = TypeVar("Part")
@@ -293,12 +295,14 @@ def tables_of_observations(
     format: str | None,
     position: pa.DataType,
     known: Mapping[TableName, TableVersions] = NOTHING_KNOWN,
+    undelivered: Collection[Described] = (),
 ) -> pa.Table:
     """Returns the list of tables, as `tables` does.
 
     observed   of all rows of a stream, in the order of their first rows. A null in a position is before all values
     position   the type of the positions
     known      the versions that tables had before, which the list has too, first
+    undelivered   what the stream describes in transactions that were not committed
     """
     versions = copies_of(known, format)
     totals: dict[tuple[TableName, int], dict[str, Any]] = {}
@@ -322,17 +326,18 @@ def tables_of_observations(
         }
         for (table, number), total in sorted(totals.items(), key=itemgetter(0))
     ]
-    return list_of(listed, versions, position, format)
+    return list_of(listed, versions, position, format, _left_out(versions, undelivered, known))
 
 
 def first_versions(
     observed: Iterable[tuple[Part, Observation]],
     format: str | None,
     known: Mapping[TableName, TableVersions] = NOTHING_KNOWN,
+    undelivered: Collection[Described] = (),
 ) -> dict[TableName, dict[Part, int]]:
-    """Returns the version of a table's first row in each part of a stream: its index in the list of tables.
+    """Returns the version of a table's first row in each part of a stream: its index in what `of_table` returns.
 
-    observed, format, known   as in `tables_of_observations`; each observation with the part that has it
+    observed, format, known, undelivered   as in `tables_of_observations`; each observation with the part that has it
 
     Tables with one version are left out. The version is the one that a single reading of the stream finds: it knows the
     list, but not where in the stream a RELATION is, since only row changes are committed.
@@ -350,7 +355,22 @@ def first_versions(
         if one.changes and len(of_table.versions) > 1:
             of_table.current = of_table.find(ColumnFacts.from_json(one.facts))
             found.setdefault(one.table, {}).setdefault(part, of_table.current)
+    left_out = {*_left_out(versions, undelivered, known)}
+    for table, of_parts in found.items():
+        numbers = range(1, len(versions[table].versions) + 1)
+        kept = [number - 1 for number in numbers if (table, number) not in left_out] or [*range(len(numbers))]
+        for part, version in of_parts.items():
+            of_parts[part] = max(bisect_right(kept, version) - 1, 0)
     return found
+
+
+def _left_out(
+    versions: Mapping[TableName, TableVersions],
+    undelivered: Collection[Described],
+    known: Mapping[TableName, TableVersions],
+) -> list[tuple[TableName, int]]:
+    counts = {table: len(of_table.versions) for table, of_table in known.items()}
+    return undelivered_versions(versions, undelivered, counts)
 
 
 def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any
@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError
+from ...formats.pgoutput.undelivered import Described, Descriptions, undelivered
 from ...options.keywords import checks_keywords
 from ...options.table_names import TableName, suggestion, written
 from ..arrays import Array
 from ..codes import combined_codes
 from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import NAME_LIST, with_format
-from .listed import of_table, with_switched_keys
+from .listed import of_table, with_switched_keys, with_undelivered
 from .rows import ChangeRows, RowChangeSource, chosen_of_batch, rows_of_tables
 from .versions import ColumnFacts, TableVersions, Version, copies_of
 
@@ -57,10 +58,18 @@ class TablesFound:
 
     known    the versions that tables had before, which the list has too, first
     format   of the rows; None if it is not known
+    descriptions   of the stream; None if what it describes is not told apart
     """
 
-    def __init__(self, known: Mapping[TableName, TableVersions] = NOTHING_KNOWN, *, format: str | None = None) -> None:
+    def __init__(
+        self,
+        known: Mapping[TableName, TableVersions] = NOTHING_KNOWN,
+        *,
+        format: str | None = None,
+        descriptions: Descriptions | None = None,
+    ) -> None:
         self._format = format
+        self._descriptions = descriptions
         self._versions = copies_of(known, format)
         self._known = {table: len(versions.versions) for table, versions in known.items()}
         self._totals: dict[tuple[TableName, int], list[Any]] = {}
@@ -78,7 +87,11 @@ class TablesFound:
         position_of   returns the position of a row, by its index
         """
         for table, indices in tables:
-            version_indices = self._versions.setdefault(table, TableVersions(format=self._format)).take(rows, indices)
+            of_table = self._versions.setdefault(table, TableVersions(format=self._format))
+            described = of_table.described
+            version_indices = of_table.take(rows, indices)
+            if self._descriptions is not None and of_table.described > described:
+                self._descriptions.is_behind = True
             versions = np.flatnonzero(np.bincount(version_indices)).tolist()
             for version in versions:
                 of_version = indices if len(versions) == 1 else indices[version_indices == version]
@@ -96,7 +109,7 @@ class TablesFound:
         versions = self._versions.get(table)
         if versions is None or not versions.versions or not all(one.is_complete for one in versions.versions):
             return None
-        found = TablesFound(format=self._format)
+        found = TablesFound(format=self._format, descriptions=self._descriptions)
         found._versions, found._known = deepcopy({table: versions}), {table: self._known.get(table, 0)}
         keys = [(table, version) for version in range(len(versions.versions))]
         found._totals = {key: [*self._totals[key]] for key in keys if key in self._totals}
@@ -137,16 +150,41 @@ class TablesFound:
             }
             for table, version in sorted(known | {*self._totals})
         ]
-        return list_of(found, self._versions, position, format)
+        left_out = () if self._descriptions is None else undelivered([self._descriptions])
+        return list_of(
+            found, self._versions, position, format, undelivered_versions(self._versions, left_out, self._known)
+        )
+
+
+def undelivered_versions(
+    versions: Mapping[TableName, TableVersions], described: Collection[Described], known: Mapping[TableName, int]
+) -> list[tuple[TableName, int]]:
+    """Returns the tables and numbers of the versions that were not described in a committed transaction.
+
+    described   what was not
+    known       how many versions of each table were known before, which are not among them
+    """
+    return [
+        (table, number)
+        for table in {(one.schema, one.table) for one in described}
+        if table in versions
+        for number, version in enumerate(versions[table].versions, 1)
+        if number > known.get(table, 0) and Described(*table, version.described) in described
+    ]
 
 
 def list_of(
-    rows: list[dict[str, Any]], versions: Mapping[TableName, TableVersions], position: pa.DataType, format: str | None
+    rows: list[dict[str, Any]],
+    versions: Mapping[TableName, TableVersions],
+    position: pa.DataType,
+    format: str | None,
+    undelivered: Iterable[tuple[TableName, int]] = (),
 ) -> pa.Table:
     """Returns a list of tables of its rows.
 
-    versions   of all tables
-    position   the type of the positions
+    versions      of all tables
+    position      the type of the positions
+    undelivered   see `undelivered_versions`
     """
     switched = {
         (*table, number): version.all_keys
@@ -155,6 +193,7 @@ def list_of(
         if len(version.all_keys) > 1
     }
     schema = with_switched_keys(with_format(tables_schema(position), format), switched)
+    schema = with_undelivered(schema, [(*table, number) for table, number in undelivered])
     return pa.Table.from_pylist(rows, schema)
 
 

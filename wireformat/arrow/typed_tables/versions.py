@@ -90,6 +90,12 @@ class Version:
         server = None if self.format is None else find_row(self.format).types
         return None if type is None else with_typmod(type, (self.typmods or {}).get(name), server)
 
+    @property
+    def described(self) -> frozenset[tuple[str, str | None, int]]:
+        """The columns as in Described; none if no RELATION described them."""
+        typmods = self.typmods or {}
+        return frozenset((name, self.types[name], typmod) for name, typmod in typmods.items())
+
     def fits(self, facts: ColumnFacts) -> bool:
         """Whether a record with these facts may belong to this version, without a new column."""
         if facts.is_complete and not (self.is_complete and len(facts.types) == len(self.types)):
@@ -196,6 +202,11 @@ class TableVersions:
             versions[at:then] = self.current
             at = then
         return versions
+
+    @property
+    def described(self) -> int:
+        """The number of versions that a RELATION described."""
+        return sum(version.typmods is not None for version in self.versions)
 
     def _find_image(self, rows: ChangeRows, index: int) -> int:
         """Returns the index of the version of a row change."""
