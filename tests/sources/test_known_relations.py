@@ -127,8 +127,8 @@ def test_what_is_known_is_what_all_events_say(said: list[tuple], cuts: list[int]
 
 def test_transactions_outside_of_blocks_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    events_of = relation_events._events
-    monkeypatch.setattr(relation_events, "_events", lambda row: (made.append(row), events_of(row))[1])
+    events_of = relation_events._event
+    monkeypatch.setattr(relation_events, "_event", lambda row: (made.append(row), events_of(row))[1])
     events: list[wf.Event] = []
     for lsn in range(10, 110):
         events.append(wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=hand.TIME_TEXT))
@@ -142,8 +142,8 @@ def test_transactions_outside_of_blocks_are_no_events(monkeypatch: pytest.Monkey
 
 def test_blocks_without_relations_are_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    events_of = relation_events._events
-    monkeypatch.setattr(relation_events, "_events", lambda row: (made.append(row), events_of(row))[1])
+    events_of = relation_events._event
+    monkeypatch.setattr(relation_events, "_event", lambda row: (made.append(row), events_of(row))[1])
     row = wf.Insert(
         table_schema="public", table_name="t", new=wf.TupleData(("id", "v"), ("1", "x"), ("integer", "text"))
     )

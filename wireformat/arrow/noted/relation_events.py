@@ -31,19 +31,15 @@ from ..arrays import Array
 from ..codes import codes_of_values, combined_codes, grouped
 from .rows import NotedRows
 
-DESCRIBING_KINDS = (
-    "RELATION",
-    "BEGIN",
-    "COMMIT",
-    "PREPARE",
-    "COMMIT_PREPARED",
-    "ROLLBACK_PREPARED",
-    "STREAM_START",
-    "STREAM_STOP",
-    "STREAM_ABORT",
-    "STREAM_COMMIT",
-    "STREAM_PREPARE",
-)
+_KINDS: dict[str, type[Any]] = {
+    kind.kind: kind
+    for kind in (
+        *(Begin, Commit, Prepare, CommitPrepared, RollbackPrepared),
+        *(StreamStart, StreamStop, StreamAbort, StreamCommit, StreamPrepare),
+    )
+}
+
+DESCRIBING_KINDS = ("RELATION", *_KINDS)
 """The kinds of the records that Descriptions takes."""
 
 _IS_DESCRIBING = np.array([kind in DESCRIBING_KINDS for kind in KINDS])
@@ -54,8 +50,6 @@ _RELATION, _BEGIN, _COMMIT, _START, _STOP = map(
 
 _FIRST_RECORDS = 64
 """As many records are read before the first look at what need not be read after them."""
-
-_OF_PREPARED = {kind.kind: kind for kind in (Prepare, CommitPrepared, RollbackPrepared, StreamPrepare)}
 
 
 def take_descriptions(descriptions: Descriptions, rows: pa.RecordBatch | NotedRows) -> None:
@@ -138,17 +132,15 @@ def events_in(rows: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
         return
     said = (rows[name] for name in _EVENT_COLUMNS if name != "message")
     firsts, indices = grouped(combined_codes([codes_of_values(pa.chunked_array([column])) for column in said]))
-    events = [[*_events(row)] for row in rows.take(pa.array(firsts)).to_pylist()]
-    for message, index in zip(rows["message"].to_pylist(), indices.tolist(), strict=True):
-        yield from ((message, event) for event in events[index])
+    events = [_event(row) for row in rows.take(pa.array(firsts)).to_pylist()]
+    yield from zip(rows["message"].to_pylist(), (events[index] for index in indices.tolist()), strict=True)
 
 
-def _events(row: Mapping[str, Any]) -> Iterator[Event]:
+def _event(row: Mapping[str, Any]) -> Event:
     detail = dict(row["detail"] or ())
     xid = None if row["xid"] is None else unsigned(row["xid"])
-    kind = row["kind"]
-    if kind == "RELATION":
-        yield Relation(
+    if row["kind"] == "RELATION":
+        return Relation(
             relation_id=int(detail["relation_id"]),
             table_schema=row["table_schema"],
             table_name=row["table_name"],
@@ -156,20 +148,11 @@ def _events(row: Mapping[str, Any]) -> Iterator[Event]:
             xid=xid,
             **relation_lists(detail),
         )
-    elif kind == "BEGIN":
-        yield Begin(xid=xid, gid=detail.get("gid"))
-    elif kind == "COMMIT":
-        yield Commit(xid=xid)
-    elif kind == "STREAM_START":
-        yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")
-    elif kind == "STREAM_STOP":
-        yield StreamStop(xid=xid)
-    elif kind == "STREAM_COMMIT":
-        yield StreamCommit(xid=xid)
-    elif kind == "STREAM_ABORT":
-        yield StreamAbort(xid=xid, subxid=subxid_of(detail))
-    elif kind in _OF_PREPARED:
-        yield _OF_PREPARED[kind](xid=xid, gid=detail.get("gid", ""))
+    is_first = detail.get("first_segment") == "true"
+    given = {"xid": xid, "gid": detail.get("gid"), "subxid": subxid_of(detail), "first_segment": is_first}
+    kind = _KINDS[row["kind"]]
+    event: Event = kind(**{name: value for name, value in given.items() if hasattr(kind, name)})
+    return event
 
 
 def subxid_of(detail: Mapping[str, str]) -> int | None:
