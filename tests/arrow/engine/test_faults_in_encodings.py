@@ -178,3 +178,20 @@ def test_a_table_whose_name_holds_the_replacement_character() -> None:
     for tables in (["public.*"], ["x.*"]):
         agree([message.replace(b"x", b"\xff")], format=BINARY, mode="PERMISSIVE", tables=tables)
     assert not [*wf.decode([message.replace(b"\0\0\0\1x", b"\0\0\0\1\xff")], BINARY, mode="PERMISSIVE", tables=["x.*"])]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "euc_jp"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_names_in_quotes(monkeypatch: pytest.MonkeyPatch, format: str, encoding: str) -> None:
+    """Plain ones, those with quotes and escapes in them, and wrong ones, before and after another wrong text."""
+    monkeypatch.setattr(faults, "FEW", 0)
+    names = ["A", "my id", 'a"b', '"', '""', "a\\b", "it's", "tab\t", raw(b"\xff"), raw(b"a\xff b"), raw(b'"\xff"x')]
+    names += [raw(b"\x81"), raw(b"\xe8\xa1\xa8"), raw(b"a name of more than sixteen bytes \xff")]
+    messages = []
+    for name in names:
+        for others in (("a", "b"), ("B", raw(b"\xff")), (raw(b"\xfe"), "b")):
+            messages += written(
+                format, row((name, *others), "1", raw(b"x\xff"), None), row((*others, name), "1", "2", "")
+            )
+            messages += written(format, row(("a", name, "b"), "1", raw(b"\xff"), "2", table=name))
+    agree(messages, format=format, encoding=encoding, mode="PERMISSIVE")

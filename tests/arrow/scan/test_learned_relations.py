@@ -16,6 +16,7 @@ from wireformat.arrow.engine.scanner import Scanner
 from wireformat.arrow.scan import scratch
 from wireformat.arrow.scan.dictionary import DICTIONARY
 from wireformat.arrow.scan.notes import COMPLETE, LEARNED_FULL, NEW, NO_ROOM, PRESENT, STEPPED, WANTS_ROOM, ScanInput
+from wireformat.arrow.scan.relations.recognise import LEARNED_OF, MOST_IN_VAIN
 from wireformat.formats.registry import find_format
 from wireformat.options import ReadOptions
 
@@ -176,6 +177,33 @@ def test_thousands_of_tables(format: str) -> None:
     complete = sum(complete for _, complete, _ in complete_rows(format, messages * 3))
     assert complete > 6 * tables
     assert len(agree(messages[::9], format=format).events) == tables // 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk"])
+@each_format
+def test_names_that_never_come_again(format: str, encoding: str) -> None:
+    """Few of them are learned. Those that come again are recognised all the same, between them and behind them."""
+    word, count = "" if encoding == "utf-8" else "表", MOST_IN_VAIN + 150
+    new = [insert(format, f"t{word}{n}", (f"a{n}", f"{word}b{n}"), n) for n in range(count)]
+    same = [insert(format, f"{word}u{n % 2}", (f"{word}a", "b"), n) for n in range(100)]
+    messages = messages_of(
+        format, new + same + [one for pair in zip(new, same, strict=False) for one in pair], encoding
+    )
+    agree(messages, format=format, encoding=encoding)
+    found = complete_rows(format, messages, encoding=encoding)
+    assert sum(complete for _, complete, _ in found) >= 2 * (len(same) - 2 * LEARNED_OF)
+
+
+@each_format
+def test_names_that_are_never_learned(format: str) -> None:
+    """Those that are not in the encoding. The names of other tables are learned, between them and behind them."""
+    bad = [insert(format, f"表{n % 3}", ("编号", "客户", "状态"), n) for n in range(MOST_IN_VAIN + 150)]
+    good = [insert(format, f"t{n % 2}", ("a", "b"), n) for n in range(100)]
+    for events in (bad + good, [one for pair in zip(bad, good, strict=False) for one in pair] + bad + good):
+        messages = messages_of(format, events)
+        agree(messages, format=format, encoding="gbk", mode="PERMISSIVE")
+        found = complete_rows(format, messages, encoding="gbk")
+        assert sum(complete for _, complete, _ in found) >= len(good) - 2 * LEARNED_OF
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gbk"])

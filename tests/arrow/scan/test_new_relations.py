@@ -123,6 +123,23 @@ def test_columns_in_common_with_messages_that_were_forgotten(monkeypatch: pytest
     agree(messages, format="pgoutput")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk"])
+@pytest.mark.parametrize("kept", [1 << 24, 300])
+def test_types_in_common_with_the_last_relation(monkeypatch: pytest.MonkeyPatch, kept: int, encoding: str) -> None:
+    """Whose columns have other names, keys or identities, some of them as many as the types, or a type that differs."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=400)
+    monkeypatch.setattr(pgoutput_relations, "MOST_KEPT", kept)
+    messages = []
+    for number in range(120):
+        oids = [[25, 17, 70_000], [25, 17], [25, 17, 70_001], [25, 17, 70_000]][number // 3 % 4]
+        names = [f"{'表' * (number % 2 * index)}c{number % 7}_{index}".encode(encoding) for index in range(len(oids))]
+        facts = {"is_key": number % 5 == 0, "typmod": MODIFIERS[number // 40]}
+        cells = [hand.column(name, oid, **facts) for name, oid in zip(names, oids, strict=True)]
+        row = hand.change(b"I", hand.image(b"N", hand.text(b"v"), *[hand.binary(b"\1")] * (len(oids) - 1)), oid=number)
+        messages += [hand.relation(*cells, oid=number, table=b"t%d" % number, identity=b"df"[number % 2 :][:1]), row]
+    agree(messages, format="pgoutput", encoding=encoding)
+
+
 def test_room_for_a_column() -> None:
     """Ten bytes of a message make sure of more text than its column needs besides its name."""
     written = ['"", "", ', "4294967295, ", "-2147483648, ", max(SQL_NAMES.values(), key=len)]

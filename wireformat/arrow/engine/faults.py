@@ -74,6 +74,12 @@ class Faults(NamedTuple):
         fitting = max(int(np.searchsorted(used, BATCH_TEXT_BYTES, "right")), 1)
         return int(self.rows[fitting]) if fitting < len(used) else count
 
+    def are_of(self, rows: Array, count: int) -> Array:
+        """Returns which of some rows have a fault, of `count` rows."""
+        has_fault = np.zeros(count, np.bool_)
+        has_fault[self.rows] = True
+        return has_fault[rows]
+
     def chosen(self, which: Array) -> Faults:
         """Returns those of some rows."""
         if which.all():

@@ -339,11 +339,11 @@ class Scanner:
             (rows[STATUS, unfinished] != DECLINED_REST) | (rows[BODY + 1, unfinished] == 0)
         )
         faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
-        has_no_texts = is_declined | np.isin(unfinished, faults.rows)
-        without_texts = unfinished[has_no_texts & (rows[STATUS, unfinished] == GOOD)]
+        has_fault = faults.are_of(unfinished, count)
+        without_texts = unfinished[(is_declined | has_fault) & (rows[STATUS, unfinished] == GOOD)]
         end = faults.stop(count) if len(faults.rows) else count
         if len(faults.rows):
-            is_left = ~np.isin(unfinished, faults.rows) & (unfinished < end)
+            is_left = ~has_fault & (unfinished < end)
             unfinished, is_declined = unfinished[is_left], is_declined[is_left]
         end, error = self._finish_rows(batch_scan, unfinished, is_declined, second_look, events, end)
         drop_texts(rows, cells, without_texts[without_texts < end], count)  # those after them are looked at again

@@ -99,10 +99,12 @@ NONE_STEPPED = -1
 
 # Of learned relations: the entries of the first and the next one; how much of their text is used, and where it ends;
 # whether there was no room for one: if it WANTS_ROOM, the scan stops to get it; the first one of the newest table; the
-# first one of the table of the record that is being read, or 0 (see loop.py). Then the slots in which tables are looked
-# up, of a scan that learns; see relations/recognise.py.
+# first one of the table of the record that is being read, or 0 (see loop.py); how many row images were read in full,
+# and that number when one was last recognised; how many had names that could not be learned. Then the slots in
+# which tables are looked up, of a scan that learns; see relations/recognise.py.
 FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL, NEWEST, TABLE_FOUND = range(9, 16)
-CURSOR_FIELDS = 16
+READ_IN_FULL, LAST_RECOGNISED, NOT_LEARNED = range(16, 19)
+CURSOR_FIELDS = 19
 WANTS_ROOM, NO_ROOM = 1, 2
 SLOTS = 1 << 14
 

@@ -20,6 +20,9 @@ __all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
+_ONES, _LOW_BITS = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F
+"""In each of eight bytes: the lowest bit, and all bits but the highest."""
+
 _SEVEN_LOW, _SEVEN_HIGH = 0x7F7F7F7F7F7F7F, 0x80808080808080  # of seven bytes: the low bits, the high bits
 
 _START, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _NO_TEXT = range(9)
@@ -78,6 +81,18 @@ def is_ascii_block(data: Array, at: Int) -> bool:
     return read_64(data, at) & _HIGH_BITS == 0
 
 
+@hot
+def not_plain(word: Int) -> Int:
+    """Bits of which the highest of a byte is set if one of these eight bytes is not ASCII, or zero."""
+    return word | ((word & _LOW_BITS) - _ONES)  # a byte of zero borrows
+
+
+@hot
+def is_plain(word: Int) -> bool:
+    """Whether none of eight bytes is `not_plain`; the bits may be those of several words."""
+    return word & _HIGH_BITS == 0
+
+
 @inner
 def may_have_byte(data: Array, at: Int, seven: Int) -> bool:
     """Whether one of the seven bytes after `at` is the byte below 128 that `seven` is seven of. The same byte with its
@@ -129,6 +144,11 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
     first, last = start + 1, start + length - 1
     if length < 2 or data[last] != QUOTE:
         return 0, -1
+    at = first
+    while at < last and data[at] != QUOTE:
+        at += 1
+    if at == last:
+        return first, last - first
     to = used
     at = first
     while at < last:
@@ -139,8 +159,6 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
         text[to] = data[at]
         to += 1
         at += 1
-    if to - used == last - first:
-        return first, last - first
     return ~used, to - used
 
 

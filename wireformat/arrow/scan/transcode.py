@@ -11,7 +11,7 @@ byte of a wrong character.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from ...options import ReadOptions
 from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, hot, inner
 from ..jit.copy_bytes import copy_bytes
-from ..jit.intrinsics import BLOCK, read_64
+from ..jit.intrinsics import BLOCK, LINE, prefetch, read_64
 from .joined_texts import JOINABLE, LOOKS_AHEAD, decode_joined
 from .notes import (
+    BODY,
     CELL_FIELDS,
     COMPLETE,
     DETAIL,
@@ -61,6 +62,9 @@ slot remembers the last text with its hash."""
 
 MANY_INVALID = 100
 """After this many invalid texts, further ones are found before the texts are joined."""
+
+_ROWS_AHEAD, _LINES_AHEAD = 4, 4
+"""How many rows ahead the bytes of a row are fetched, and how many lines of them."""
 
 LEAD = 8
 """Bytes before the joined texts: the last eight bytes of a text are read at once, however short it is."""
@@ -105,7 +109,7 @@ def _join(data: Array, start: Int, length: Int, joined: Array, starts: Array, sl
     return texts
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def _join_texts(
     rows: Array,
     begin: Int,
@@ -135,6 +139,8 @@ def _join_texts(
     for row in range(begin, count):
         if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
             continue
+        for line in range(_LINES_AHEAD):
+            prefetch(buffer, rows[BODY, min(row + _ROWS_AHEAD, count - 1)] + line * LINE)
         texts_before, pairs_before = texts, pairs
         has_room = are_texts = True
         for map_index in range(-1, len(MAPS)):  # -1: the fields of the row

@@ -8,7 +8,7 @@ from ...arrays import Array, Int
 from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
 from ...jit.compiler import compiled, inner
 from ...jit.hashes import LOW_BITS, spread
-from ...jit.intrinsics import BLOCK, copy_block
+from ...jit.intrinsics import BLOCK, copy_block, prefetch
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
 from ..primitives import read_64, same_bytes
 from .fields import (
@@ -24,6 +24,7 @@ from .fields import (
     IMAGE,
     IMAGES,
     INSIDE,
+    RECORDS_AHEAD,
     SAYS_TABLE,
     SCHEMA,
     SHOWN,
@@ -73,6 +74,7 @@ def number_tables(buffer: Array, text: Array, facts: Array, first_known: Int, sl
     mask = len(slots) - 1
     for index in range(len(owners)):
         owners[index] = -1
+        prefetch(buffer, facts[SCHEMA, min(index + RECORDS_AHEAD, len(owners) - 1)])
         if facts[SCHEMA + 1, index] < 0:
             continue
         owners[index] = index

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ....formats.gaussdb_binary import NEW_TAG, NULL_LENGTH, OLD_TAG
@@ -44,7 +46,7 @@ PGOUTPUT_TAGS = np.zeros(256, np.bool_)
 PGOUTPUT_TAGS[[*PGOUTPUT_IMAGES]] = True
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def find_binary_faults(
     buffer: Array,
     rows: Array,
@@ -64,7 +66,7 @@ def find_binary_faults(
     """See fields.py."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(faults, texts, index, begin):
+        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
             continue
         start = rows[BODY, chosen[index]]
         stop = start + rows[BODY + 1, chosen[index]]

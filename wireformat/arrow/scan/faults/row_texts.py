@@ -6,6 +6,8 @@ json_text.py, table_text.py and tuple_text.py.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ....events import ROW_CHANGES
@@ -92,7 +94,7 @@ MARK_BYTES = 2 * NAME_BYTES + 9
 """How far the mark after an unquoted table may be from where its names begin."""
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def find_json_faults(
     buffer: Array,
     rows: Array,
@@ -112,7 +114,7 @@ def find_json_faults(
     """See fields.py."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(faults, texts, index, begin):
+        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
             continue
         row = chosen[index]
         if rows[STATUS, row] != GOOD:
@@ -121,7 +123,7 @@ def find_json_faults(
             _check_images(buffer, rows, cells, text, row, NEW, OLD, JSON_ORDER, True, text_rule, faults, texts, index)
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def find_quoted_faults(
     buffer: Array,
     rows: Array,
@@ -141,7 +143,7 @@ def find_quoted_faults(
     """See fields.py; of TEXT whose tables are quoted where needed."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(faults, texts, index, begin):
+        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
             continue
         row = chosen[index]
         table = rows[BODY, row] + len(TEXT_HEAD)
@@ -154,7 +156,7 @@ def find_quoted_faults(
             _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, text_rule, faults, texts, index)
 
 
-@compiled
+@partial(compiled, by_byte=True)
 def find_unquoted_faults(
     buffer: Array,
     rows: Array,
@@ -174,7 +176,7 @@ def find_unquoted_faults(
     """See fields.py; of TEXT whose tables are never quoted. Records with another mark are not taken."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(faults, texts, index, begin):
+        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
             continue
         row = chosen[index]
         table = rows[BODY, row] + len(TEXT_HEAD)
@@ -389,8 +391,9 @@ def _check_image(
                 at = _json_place(buffer, rows, row, map_index, field, cell - begin) if is_json else np.int64(-1)
                 inside = np.int64(LEFT_TO_DECLARATION) if at < 0 else np.int64(field != TYPE)
             elif is_json:
-                inside = _inside(buffer, start)
-                at = start - max(inside, 0)
+                is_quoted = field == NAME and buffer[start - 1] == QUOTE and buffer[start - 2] == BACKSLASH
+                inside = np.int64(1) if is_quoted else _inside(buffer, start)
+                at = start - 2 if is_quoted else start - max(inside, 0)
             data = buffer if start >= 0 else text
             if not check_text(data, start, length, at, inside, rule, faults, texts, index):
                 return False

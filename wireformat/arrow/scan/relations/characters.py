@@ -14,8 +14,9 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ...jit.intrinsics import write_64
+from ...jit.intrinsics import read_64, write_64
 from ..joined_texts import JOINABLE, decode_joined
+from ..primitives import is_plain, not_plain
 
 NOTHING = 0
 """These bytes are no character, or one that the table does not have."""
@@ -86,6 +87,13 @@ def decode_name(data: Array, at: Int, stop: Int, target: Array, to: Int, charact
               written
     """
     while at < stop and data[at] != 0:
+        if stop - at >= 8:
+            word = read_64(data, at)
+            if is_plain(not_plain(word)):
+                write_64(target, to, word)
+                at += 8
+                to += 8
+                continue
         byte = data[at]
         at += 1
         if byte < 0x80:

@@ -17,7 +17,16 @@ from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
 from ..joined_texts import decode_joined
-from ..primitives import is_ascii_anywhere, read_16, read_32, same_bytes, transcode_flag, write_decimal, zero_at
+from ..primitives import (
+    is_ascii_anywhere,
+    read_16,
+    read_32,
+    read_64,
+    same_bytes,
+    transcode_flag,
+    write_decimal,
+    zero_at,
+)
 from .characters import decode_name
 from .entries import (
     CELL_ENTRIES,
@@ -100,6 +109,12 @@ def _set_pair(pairs: Array, entry: Int, start: Int, length: Int) -> None:
 
 
 @hot
+def _copy_pair(pairs: Array, entry: Int, other: Int) -> None:
+    """Sets an entry to that of another relation."""
+    pairs[entry, 0], pairs[entry, 1] = pairs[other, 0], pairs[other, 1]
+
+
+@hot
 def _put_text(to: RelationArrays, used: Int, entry: Int, source: Array, at: Int, length: Int) -> Int:
     """Copies the text of an entry; returns the end of the copy."""
     _set_pair(to.pairs, entry, used, length)
@@ -142,7 +157,7 @@ def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, names: I
     is_like_last = to.used[LAST_SIZE] == stop - rest and to.used[LAST_UTF8] == (names != IN_ASCII)
     if is_like_last and same_bytes(kept, rest, kept, to.used[LAST_START], stop - rest):
         for offset in range(DETAILS + 1, CELLS + CELL_ENTRIES * count):  # partitions have their columns in common
-            pairs[entry + offset, 0], pairs[entry + offset, 1] = pairs[last + offset, 0], pairs[last + offset, 1]
+            _copy_pair(pairs, entry + offset, last + offset)
     else:
         used = _write_columns(kept, rest, stop, count, to, names)
         if used < 0:
@@ -162,7 +177,8 @@ def write_relation(kept: Array, at: Int, stop: Int, to: RelationArrays, names: I
 def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationArrays, names: Int) -> Int:
     """Writes what follows the names of a table, from byte `rest` on; returns the end of its texts, or -1.
 
-    The names follow each other, and so do the types: the gather then copies those of a row as one text.
+    The names follow each other, and so do the types: the gather then copies those of a row as one text. Types are those
+    of the last relation if it has the same: tables whose columns have other names often have their types in common.
     """
     pairs, text, used = to.pairs, to.text, to.used[USED_TEXT]
     entry = to.used[USED_PAIRS]
@@ -171,6 +187,8 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
     identity = _IDENTITIES[kept[rest]]
     if identity[1] == 0:
         return np.int64(-1)
+    last, last_at = to.used[LAST_ENTRY], to.used[LAST_START] + 3
+    has_types = to.used[LAST_SIZE] > 0 and pairs[last + COLUMNS, 0] == count
     at = rest + 3
     for column in range(count):
         cell = cells + CELL_ENTRIES * column
@@ -199,6 +217,10 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
         _set_pair(pairs, cell + CELL_NAME, begin, used - begin)
         pairs[cell + CELL_FACTS, 0], pairs[cell + CELL_FACTS, 1] = is_key, form
         pairs[cell + CELL_QUOTED, 0] = pairs[cell + CELL_QUOTED, 1] = 0
+        if has_types:
+            last_at += 2 + np.int64(pairs[last + CELLS + CELL_ENTRIES * column + CELL_NAME, 1])
+            has_types = read_64(kept, at + 1) == read_64(kept, last_at)
+            last_at += TYPE_BYTES
         at += 1 + TYPE_BYTES
     if at != stop or not _is_final(text, first_name, used, names):
         return np.int64(-1)
@@ -207,6 +229,9 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
     at = rest + 3
     for column in range(count):
         cell = cells + CELL_ENTRIES * column
+        if has_types:
+            _copy_pair(pairs, cell + CELL_TYPE, last + cell - entry + CELL_TYPE)
+            continue
         at += 2 + np.int64(pairs[cell + CELL_NAME, 1])
         oid = read_32(kept, at)
         known = FIRST_TYPE + oid
@@ -220,6 +245,9 @@ def _write_columns(kept: Array, rest: Int, stop: Int, count: Int, to: RelationAr
         at += TYPE_BYTES
     used = _put_text(to, used, entry + DETAILS + 1, _IDENTITY_TEXT, identity[0], identity[1])
     for detail in range(4):  # the names of the columns, the numbers of their types, the modifiers, the names of the key
+        if has_types and 1 <= detail <= 2:
+            _copy_pair(pairs, entry + DETAILS + 2 + detail, last + DETAILS + 2 + detail)
+            continue
         begin = used
         text[used] = OPENING
         used += 1

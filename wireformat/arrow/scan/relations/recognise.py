@@ -25,6 +25,7 @@ from ..notes import (
     ENDS,
     GIVEN,
     IMAGE_BITS,
+    LAST_RECOGNISED,
     LEARNED_END,
     LEARNED_FULL,
     LEARNED_USED,
@@ -32,8 +33,10 @@ from ..notes import (
     NEW,
     NEWEST,
     NEXT_ENTRY,
+    NOT_LEARNED,
     PAIR,
     PRESENT,
+    READ_IN_FULL,
     RELATION,
     SLOTS,
     TABLE_NAME,
@@ -44,7 +47,7 @@ from ..notes import (
     WANTS_ROOM,
     ScanArrays,
 )
-from ..primitives import same_bytes, transcode_flag
+from ..primitives import is_plain, not_plain, same_bytes, transcode_flag
 from .characters import MOST_GROWTH, decode_name
 from .entries import (
     CELL_ENTRIES,
@@ -65,6 +68,10 @@ PROBES = 16
 
 MOST_RELATIONS = 8
 """How many relations of one table are learned. Rows with other lists of columns are read in full."""
+
+MOST_IN_VAIN, LEARNED_OF = 256, 16
+"""After so many row images in which no relation was recognised, or whose names could not be learned, only one of the
+second number is learned: to learn what does not come again takes longer than to read it."""
 
 
 @hot
@@ -108,6 +115,7 @@ def note_pattern(arrays: ScanArrays, column: Int, at: Int, end: Int) -> None:
 def note_complete(arrays: ScanArrays, row: Int, map_index: Int, relation: Int, begin: Int) -> None:
     """Notes whose names and types the cells of a row image from `begin` on have, whose values have been noted."""
     rows, cells, dictionary = arrays.rows, arrays.cells, arrays.dictionary
+    arrays.cursor[LAST_RECOGNISED] = arrays.cursor[READ_IN_FULL]
     count = np.int64(dictionary[relation + COLUMNS, 0])
     rows[ENDS + map_index, row] = begin + count
     rows[PRESENT, row] |= 1 << (GIVEN + map_index)
@@ -179,6 +187,10 @@ def learn(
     if like == 0:
         if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
             return first
+        cursor[READ_IN_FULL] += 1
+        in_vain = max(cursor[READ_IN_FULL] - cursor[LAST_RECOGNISED], cursor[NOT_LEARNED])
+        if in_vain > MOST_IN_VAIN and cursor[READ_IN_FULL] % LEARNED_OF != 0:
+            return first
         table_bytes = head_end - head + tail_end - tail
         if not _has_room(arrays, row, map_index, begin, table_bytes, 1):
             if cursor[LEARNED_FULL] == 0 and (has_characters or _are_names_final(arrays, row, map_index, begin)):
@@ -191,6 +203,7 @@ def learn(
     used = _keep_names(arrays, row, map_index, own, False)
     is_final = (like > 0 and not has_characters) or _is_plain(arrays.text, names, used)
     if not is_final and not _are_names_final(arrays, row, map_index, own):
+        cursor[NOT_LEARNED] += 1
         if not has_characters:
             return first
         if like == 0 and not _has_room(arrays, row, map_index, begin, table_bytes + BLOCK, MOST_GROWTH):
@@ -199,6 +212,7 @@ def learn(
         used = _keep_names(arrays, row, map_index, own, True)
         if used < 0:
             return first
+        cursor[NOT_LEARNED] -= 1
     if like == 0:
         used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
         for column in range(count):
@@ -306,21 +320,15 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, decode
     return used
 
 
-_ONES, _LOW_BITS, _HIGH_BITS = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F, -0x7F7F7F7F7F7F7F80
-"""In each of eight bytes: the lowest bit, all bits but the highest, and the highest bit."""
-
-
 @inner
 def _is_plain(text: Array, begin: Int, end: Int) -> bool:
     """Whether texts that follow each other are ASCII without zero bytes."""
     seen = np.int64(0)
     for at in range(begin, end - 8, 8):
-        word = read_64(text, at)
-        seen |= word | ((word & _LOW_BITS) - _ONES)  # a byte of zero borrows
+        seen |= not_plain(read_64(text, at))
     if end - begin < 8:
         return False  # which is rare
-    word = read_64(text, end - 8)
-    return (seen | word | ((word & _LOW_BITS) - _ONES)) & _HIGH_BITS == 0
+    return is_plain(seen | not_plain(read_64(text, end - 8)))
 
 
 @inner
