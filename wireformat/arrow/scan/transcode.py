@@ -63,9 +63,6 @@ slot remembers the last text with its hash."""
 MANY_INVALID = 100
 """After this many invalid texts, further ones are found before the texts are joined."""
 
-_ROWS_AHEAD, _LINES_AHEAD = 4, 4
-"""How many rows ahead the bytes of a row are fetched, and how many lines of them."""
-
 LEAD = 8
 """Bytes before the joined texts: the last eight bytes of a text are read at once, however short it is."""
 
@@ -109,6 +106,17 @@ def _join(data: Array, start: Int, length: Int, joined: Array, starts: Array, sl
     return texts
 
 
+RECORDS_AHEAD, _LINES_AHEAD = 4, 4
+"""How many records ahead a record is fetched, and how many lines of it: most wrong texts are at its begin."""
+
+
+@inner
+def fetch_record(buffer: Array, rows: Array, row: Int) -> None:
+    """Fetches the record of a row that is read soon."""
+    for line in range(_LINES_AHEAD):
+        prefetch(buffer, rows[BODY, row] + line * LINE)
+
+
 @partial(compiled, by_byte=True)
 def _join_texts(
     rows: Array,
@@ -139,8 +147,7 @@ def _join_texts(
     for row in range(begin, count):
         if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
             continue
-        for line in range(_LINES_AHEAD):
-            prefetch(buffer, rows[BODY, min(row + _ROWS_AHEAD, count - 1)] + line * LINE)
+        fetch_record(buffer, rows, min(row + RECORDS_AHEAD, count - 1))
         texts_before, pairs_before = texts, pairs
         has_room = are_texts = True
         for map_index in range(-1, len(MAPS)):  # -1: the fields of the row

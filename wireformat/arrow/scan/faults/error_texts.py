@@ -11,6 +11,7 @@ from ...jit.hashes import LOW_BITS, spread
 from ...jit.intrinsics import BLOCK, copy_block, prefetch
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
 from ..primitives import read_64, same_bytes
+from ..transcode import RECORDS_AHEAD
 from .fields import (
     AT,
     BAD_FIELD_TAG,
@@ -24,7 +25,6 @@ from .fields import (
     IMAGE,
     IMAGES,
     INSIDE,
-    RECORDS_AHEAD,
     SAYS_TABLE,
     SCHEMA,
     SHOWN,
