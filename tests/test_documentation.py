@@ -17,7 +17,6 @@ from wireformat import errors, events
 from wireformat.arrow.schemas import DETAIL_KEYS
 from wireformat.options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option
 from wireformat.options.gaussdb import REQUIREMENTS
-from wireformat.pgtypes.columns import types_table
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
@@ -137,11 +136,6 @@ def test_options_of_servers() -> None:
     rows = [list(row) for row in wf.Options.table()]
     assert table("docs/options.md", "option") == [[cell.replace("*", r"\*") for cell in row] for row in rows]
     assert table("docs/options.md", "need") == [[name, need.words] for name, need in REQUIREMENTS.items()]
-
-
-def test_types_of_columns() -> None:
-    """Written anew by `from wireformat.pgtypes.columns import types_table; print(types_table())`."""
-    assert types_table() in (ROOT / "docs/types.md").read_text(encoding="utf-8")
 
 
 def test_fields_of_events() -> None:

@@ -85,10 +85,8 @@ def test_what_travels_grows_with_tables_not_with_blocks(repeats: int) -> None:
 def test_relations_that_were_known_before() -> None:
     reader = PgOutput()
     event_of(reader, relation(None, 1, "a"), OPTIONS)
-    changes = [
-        *relation_changes(
-            [(0, [relation(None, 1, "a")]), (1, [relation(None, 1, "b")])], OPTIONS, reader.relations.newest
-        )
-    ]
+    chunks = [(0, [relation(None, 1, "a")]), (1, [relation(None, 1, "b")])]
+    described = [one for one in reader.relations.scopes[None].values() if one is not None]
+    changes = [*relation_changes(chunks, OPTIONS, described)]
     assert [one.chunk for one in changes] == [-1, 1]
     assert known(relations_before(0, changes)) == known(reader.relations)

@@ -369,4 +369,3 @@ def test_what_a_message_says_becomes_an_event_when_it_is_asked_for(as_bytes: boo
     assert relations.find(OID) == event
     assert relations.find(OID) is relations.find(OID)
     assert relations.scopes == {None: {OID: event}}
-    assert relations.newest == (event,)

@@ -1,4 +1,4 @@
-"""The table of column types covers every type of the catalogue, and SQL types are read as the servers print them."""
+"""Column types are those of docs/types.md, for every type of the catalogue; SQL types are read as servers say."""
 
 from __future__ import annotations
 
@@ -12,17 +12,41 @@ from wireformat.pgtypes.columns import TYPES, ColumnType, column_type
 from wireformat.pgtypes.sql_types import SqlType, parse_sql_type, with_typmod
 
 SOURCE = Path(__file__).parents[2] / "tools" / "types.csv"
+PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PLACEHOLDERS = {
+    "numeric(p,s)": ("numeric(9,2)", {"(p, s)": "(9, 2)", "(p,s)": "(9,2)"}),
+    "T[]": ("xid8[]", {"element: T": "element: decimal128(20, 0)", "<T": "<decimal(20,0)"}),
+    "every other type": ("text", {}),
+}
+"""A type for each row of the page that stands for many, and what stands for its letters in this type."""
 
 
 def column(text: str) -> ColumnType:
     return column_type(parse_sql_type(text))
 
 
+def rows_of_page() -> list[list[str]]:
+    """The names, the Arrow type and the Spark type of each row of the table."""
+    lines = PAGE.read_text(encoding="utf-8").partition("| SQL type |")[2].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip().replace("`", "") for cell in line.split("|")[1:4]] for line in lines]
+
+
 def test_every_type_has_a_row() -> None:
-    listed = [name for row in TYPES for name in row.names]
+    listed = [name for names, *_ in rows_of_page() for name in names.split(", ")]
     assert len(listed) == len(set(listed))
     scalars = {name for name in SQL_NAMES.values() if not name.endswith("[]")}
-    assert scalars == set(listed) - {"numeric(p,s)", "T[]", "every other type"}
+    assert scalars == set(listed) - PLACEHOLDERS.keys()
+    assert {name for names in TYPES for name in names} < scalars
+
+
+@pytest.mark.parametrize("row", rows_of_page(), ids=lambda row: row[0][:30])
+def test_the_page_says_the_types(row: list[str]) -> None:
+    for name in row[0].split(", "):
+        example, letters = PLACEHOLDERS.get(name, (name, {}))
+        shown = row[1:]
+        for letter, meaning in letters.items():
+            shown = [cell.replace(letter, meaning) for cell in shown]
+        assert [column(example).arrow, column(example).spark] == shown
 
 
 @pytest.mark.parametrize("name", [name for name in SQL_NAMES.values() if name.endswith("[]")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from wireformat.formats.record_facts import RecordFacts
 from wireformat.formats.registry import ROWS, find_row
 from wireformat.formats.row import ORDERS
 from wireformat.stream import order as order_module
-from wireformat.stream.order import STATES, TABLE, Order, markdown
+from wireformat.stream.order import ALL, NEEDS, STATES, TABLE, Order
 
 from ..engines import ENGINES, FORMAT, agree, ask, read
 from ..golden_cases import CASES, Case, answer_of
@@ -278,6 +279,18 @@ def test_no_record_has_two_steps() -> None:
         steps = [step for step in TABLE if family in step.families]
         pairs = [(state, kind) for step in steps for state in step.states for kind in step.kinds]
         assert len(pairs) == len(set(pairs))
+
+
+def markdown() -> Iterator[str]:
+    """The table as lines of Markdown."""
+    yield "| formats | where | record | then | only |"
+    yield "|---|---|---|---|---|"
+    for step in TABLE:
+        names = (row.name for row in ROWS.values() if row.order in step.families)
+        formats = "all" if step.families == ALL else ", ".join(names)
+        states = "anywhere" if step.states == STATES else ", ".join(step.states)
+        needs = "; ".join(NEEDS[need].text for need in step.needs)
+        yield f"| {formats} | {states} | {', '.join(step.kinds)} | {step.next or 'the same'} | {needs} |"
 
 
 def test_the_page_has_the_table() -> None:

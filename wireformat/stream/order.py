@@ -6,13 +6,13 @@ Flow"; the lines that PostgreSQL's and openGauss's plugins print; captures of op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
 from ..events import ROW_CHANGES
 from ..formats.record_facts import RecordFacts, aborts_whole
-from ..formats.registry import ROWS, find_row
+from ..formats.registry import find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
 from .controls import may_be_same
@@ -242,15 +242,3 @@ NEEDS: Mapping[str, Need] = {
     ),
     "not transactional": Need("that is not transactional", lambda order, record: not record.transactional),
 }
-
-
-def markdown() -> Iterator[str]:
-    """Yields the table as lines of Markdown."""
-    yield "| formats | where | record | then | only |"
-    yield "|---|---|---|---|---|"
-    for step in TABLE:
-        names = (row.name for row in ROWS.values() if row.order in step.families)
-        formats = "all" if step.families == ALL else ", ".join(names)
-        states = "anywhere" if step.states == STATES else ", ".join(step.states)
-        needs = "; ".join(NEEDS[need].text for need in step.needs)
-        yield f"| {formats} | {states} | {', '.join(step.kinds)} | {step.next or 'the same'} | {needs} |"

@@ -57,7 +57,7 @@ def take_descriptions(descriptions: Descriptions, rows: pa.RecordBatch | NotedRo
     codes = _kind_codes(rows)
     chosen = np.flatnonzero(_IS_DESCRIBING[codes])
     if descriptions.are_settled:
-        chosen = chosen[-1:]  # it says what the next rows are in
+        chosen = chosen[codes[chosen] != _RELATION][-1:]  # it says what the next rows are in
     if not len(chosen):
         return
     batch = rows.take(pa.array(chosen)) if isinstance(rows, pa.RecordBatch) else rows.batch_of(chosen)

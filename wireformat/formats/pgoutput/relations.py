@@ -154,11 +154,6 @@ class Relations:
         return self._newest.by_number
 
     @property
-    def newest(self) -> tuple[Relation, ...]:
-        """The relations that are known outside of streamed transactions."""
-        return tuple(relation for relation in self._newest.events().values() if relation is not None)
-
-    @property
     def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
         """The relations by their numbers, None where one is lost: under None those outside of streamed transactions.
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ...events import (
     Begin,
-    Commit,
     CommitPrepared,
     Prepare,
     Relation,
@@ -17,7 +16,6 @@ from ...events import (
     StreamCommit,
     StreamPrepare,
     StreamStart,
-    StreamStop,
 )
 from ...pgtypes import type_name
 from ..record_facts import aborts_whole
@@ -62,33 +60,31 @@ class Descriptions:
 
     def take(self, event: RelationEvent) -> None:
         """Learns from the next event, in the order of the stream."""
+        if isinstance(event, Relation):
+            self._describe(event)
+            return
+        self._open = None
         match event:
-            case Relation():
-                self._describe(event)
             case StreamStart(xid=int(xid)):
                 if event.first_segment:
                     self._waiting.pop(xid, None)
                 self._open = xid
             case Begin():
                 self._open = event.gid
-            case StreamStop() | Commit() | Prepare():
-                if isinstance(event, Prepare) and self._delivers_at_prepare:
-                    self._deliver(event.gid)
-                self._open = None
             case StreamAbort(xid=int(xid)) if aborts_whole(xid, event.subxid):
                 self._waiting.pop(xid, None)
             case StreamAbort(xid=int(xid)):
                 self._waiting.get(xid, {}).pop(event.subxid, None)
-            case StreamPrepare(xid=int(xid)):
-                self._waiting[event.gid] = self._waiting.pop(xid, {})
-                if self._delivers_at_prepare:
-                    self._deliver(event.gid)
             case StreamCommit(xid=int(xid)):
                 self._deliver(xid)
+            case StreamPrepare(xid=int(xid)):
+                self._waiting[event.gid] = self._waiting.pop(xid, {})
             case CommitPrepared():
                 self._deliver(event.gid)
             case RollbackPrepared():
                 self._waiting.pop(event.gid, None)
+        if self._delivers_at_prepare and isinstance(event, (Prepare, StreamPrepare)):
+            self._deliver(event.gid)
 
     def _describe(self, relation: Relation) -> None:
         described = _columns_of(relation)
