@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DecodeError
-from ..events import Begin, CommitPrepared, Prepare, Relation, RollbackPrepared, StreamStart, Unknown
+from ..events import Begin, Commit, Relation, StreamStart, Unknown
 from ..formats.pgoutput.messages import RECORDS
 from ..formats.pgoutput.reader import PgOutput
-from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
+from ..formats.pgoutput.relations import CLOSES, ENDS, OPENS, TELLS, RelationEvent, Relations, role_of
 from ..formats.pgoutput.undelivered import Descriptions
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
@@ -27,12 +27,10 @@ def _tags(*kinds: type) -> bytes:
 
 _RELATION, _BEGIN, _BEGIN_PREPARE, _STREAM_START = (*_tags(Relation), *_tags(Begin), *_tags(StreamStart))
 
-_ALSO_NEEDED = (Begin, Prepare, CommitPrepared, RollbackPrepared)
+_NEEDED_ROLES = (TELLS, OPENS, CLOSES, ENDS)
 
 NEEDED_TAGS = bytes(
-    tag
-    for tag, (kind, _) in RECORDS["postgresql"].items()
-    if role_of(kind) in (TELLS, OPENS, CLOSES) or kind in _ALSO_NEEDED
+    tag for tag, (kind, _) in RECORDS["postgresql"].items() if role_of(kind) in _NEEDED_ROLES and kind is not Commit
 )
 """The kind bytes of the messages that describe a relation, with which streamed blocks and transactions and prepared
 ones begin and end, and of BEGIN, which ends what was open where the connection broke. Any other message that can be the

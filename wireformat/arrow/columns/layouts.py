@@ -10,8 +10,8 @@ import numpy as np
 from ...options.reading import KINDS
 from ..arrays import Array, Int
 from ..codes import HASH_BITS
+from ..jit.byte_ranges import same_bytes
 from ..jit.compiler import compiled, inner
-from ..jit.same_bytes import same_bytes
 from ..scan.notes import (
     COMPLETE,
     DETAIL,

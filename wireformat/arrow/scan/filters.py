@@ -10,8 +10,8 @@ import numpy as np
 from ...options import ReadOptions
 from ...options.reading import KINDS
 from ..arrays import Array, Int
+from ..jit.byte_ranges import FACTOR, LOW_BITS, spread
 from ..jit.compiler import inner
-from ..jit.hashes import FACTOR, LOW_BITS, spread
 from .notes import DELETE, INSERT, OF_ANY_TABLE, TABLE_NAME, TABLE_SCHEMA, TYPE_KIND, ScanArrays
 
 FREE, ANY = -2, -1

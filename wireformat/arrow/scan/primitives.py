@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arrays import Array, Int
 from ..ascii import DIGIT_0, MINUS, QUOTE, UPPER_A
+from ..jit.byte_ranges import same_bytes
 from ..jit.compiler import hot, inner
 from ..jit.intrinsics import read_16, read_32, read_64
-from ..jit.same_bytes import same_bytes
 from .notes import TRANSCODE
 
 __all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode_flag", "unquote", "write_decimal"]

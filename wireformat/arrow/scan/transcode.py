@@ -18,8 +18,8 @@ import numpy as np
 from ...limits import COLUMN_BYTES
 from ...options import ReadOptions
 from ..arrays import Array, Int, read_only
+from ..jit.byte_ranges import copy_bytes
 from ..jit.compiler import compiled, hot, inner
-from ..jit.copy_bytes import copy_bytes
 from ..jit.intrinsics import BLOCK, LINE, prefetch, read_64
 from .joined_texts import JOINABLE, LOOKS_AHEAD, decode_joined
 from .notes import (

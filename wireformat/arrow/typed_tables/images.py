@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from ..arrays import Array, Int, read_only, unused
 from ..codes import HASH_BITS
+from ..jit.byte_ranges import same_bytes
 from ..jit.compiler import compiled, inner
-from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts
 from ..readers.reader import Texts, as_strings
 

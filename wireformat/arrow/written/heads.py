@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from ...events import ROW_CHANGES
 from ..arrays import Array, Int
+from ..jit.byte_ranges import FACTOR, LOW_BITS, same_bytes, spread
 from ..jit.compiler import compiled, hot
-from ..jit.hashes import FACTOR, LOW_BITS, spread
 from ..jit.intrinsics import read_32, read_64
-from ..jit.same_bytes import same_bytes
 from .columns import Lists, Texts, each_alone, is_valid, lists_of, texts_of
 
 MOST_CODES = 1 << 16

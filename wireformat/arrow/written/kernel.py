@@ -13,8 +13,8 @@ import numpy as np
 from ...framing.gauss_batch import END, MORE
 from ...limits import RECORD_BYTES
 from ..arrays import Array, Int
+from ..jit.byte_ranges import copy_bytes
 from ..jit.compiler import compiled, hot
-from ..jit.copy_bytes import copy_bytes
 from ..jit.intrinsics import write_64
 from .columns import Lists, Texts, is_valid
 from .heads import NO_CODE

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
+from ...jit.byte_ranges import LOW_BITS, spread
 from ...jit.compiler import compiled, inner
-from ...jit.hashes import LOW_BITS, spread
 from ...jit.intrinsics import BLOCK, copy_block, prefetch
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
 from ..primitives import read_64, same_bytes

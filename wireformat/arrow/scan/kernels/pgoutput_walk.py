@@ -18,10 +18,9 @@ from ....formats.pgoutput.messages import (
 from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING, OPENS, TELLS
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ...arrays import Array, Int
+from ...jit.byte_ranges import copy_bytes, same_bytes
 from ...jit.compiler import compiled, hot, inner
-from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK
-from ...jit.same_bytes import same_bytes
 from ..notes import LINES, QUOTED
 from ..primitives import is_ascii_anywhere, read_32, read_64, zero_at
 from ..relations.characters import MOST_GROWTH

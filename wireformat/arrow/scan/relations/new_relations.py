@@ -11,8 +11,8 @@ import numpy as np
 from ....formats.pgoutput.messages import HEAD_BYTES, REPLICA_IDENTITIES
 from ...arrays import Array, Int
 from ...ascii import QUOTE, SPACE
+from ...jit.byte_ranges import copy_bytes
 from ...jit.compiler import compiled, hot, inner
-from ...jit.copy_bytes import copy_bytes
 from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
 from ..binary_text.forms import FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE

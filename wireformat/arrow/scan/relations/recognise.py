@@ -14,9 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array, Int
+from ...jit.byte_ranges import copy_bytes, spread
 from ...jit.compiler import hot, inner
-from ...jit.copy_bytes import copy_bytes
-from ...jit.hashes import spread
 from ...jit.intrinsics import BLOCK, copy_block, read_64
 from ..notes import (
     CHARACTERS,
