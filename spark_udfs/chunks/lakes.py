@@ -19,7 +19,7 @@ from wireformat.lake.options import LakeOptions, check_named_tables, check_patte
 from wireformat.lake.result import result, with_open_changes
 from wireformat.lake.stored.names import folder_of
 from wireformat.options import ReadOptions
-from wireformat.options.local_paths import in_home
+from wireformat.options.checks import in_home
 from wireformat.options.table_names import written
 from wireformat.sources.resumption import begins_before, going_on
 from wireformat.stream.capture_position import CapturePosition

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..identifiers import split_items, unquote_identifier
-from ..options.local_paths import in_home
+from ..options.checks import in_home
 from .exits import NOT_UTF8
 
 Completion = Callable[[str], list[str]]

@@ -12,8 +12,7 @@ from ..arrow.typed_tables.versions import TableVersions
 from ..errors import LakeConflict, OptionError, counted
 from ..options.table_names import ALL_TABLES
 from ..stream.capture_position import CapturePosition
-from .delta.leftovers import unlogged
-from .delta.log import undo_damaged_commits
+from .delta.log import undo_damaged_commits, unlogged
 from .stored.manifest import EARLIER, Manifest, is_of_lake, read_manifest, write_manifest
 from .stored.schema import known_versions
 from .stored.store import HIDDEN, Store, shown_name

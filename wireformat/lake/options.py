@@ -13,8 +13,7 @@ from ..arrow.typed_tables.tables import TablesFound
 from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options import TABLE_STATES, ReadOptions
-from ..options.checks import flag, one_of, shown, texts
-from ..options.local_paths import path_or_uri
+from ..options.checks import flag, one_of, path_or_uri, shown, texts
 from ..options.table_names import TableName, canonical_patterns, one_table, suggestion, written
 from ..sources.handed_rows import HandedRows
 from ..sources.identities import Identities

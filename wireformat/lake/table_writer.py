@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.arrays import Array
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
 from ..arrow.typed_tables.listed import check_listed
@@ -21,7 +23,7 @@ from ..sources.groups import Parts
 from ..sources.handed_rows import joined_parts
 from ..sources.identities import DefinedBatch, Definition, UnknownValues, oids_of, types_of
 from ..stream.capture_position import CapturePosition
-from .delta.covered import not_covered
+from ..stream.positions import Position
 from .delta.folder import DeltaFolder
 from .delta.log import commit_properties
 from .delta.merge import (
@@ -186,7 +188,7 @@ class TableWriter:
             batch = self._without_rejects(rows, batch)
         done = None if self._target.delta is None else self._target.delta.done
         if done is not None and done.is_ahead(context.done):
-            is_new = pa.array(not_covered(batch, done))
+            is_new = pa.array(_not_covered(batch, done))
             there = batch.filter(pc.invert(is_new))
             if self._cut is not None and len(there):
                 *_, (self._before, _) = self._cut(rows, there)
@@ -350,3 +352,28 @@ class TableWriter:
         """Returns the names of columns as they are stored, without those that are not."""
         stored = self._target.table.columns
         return tuple(stored[name] for name in names if name in stored)
+
+
+def _not_covered(batch: pa.RecordBatch, done: Position) -> Array:
+    """Returns bool[n]: whether a typed row comes after a position. A write that was stopped has written the others.
+
+    batch   typed rows that begin with the kept columns commit_lsn and csn. If the table has columns of these names,
+            they are not kept, and `_sequence` is compared: the LSN, CSN or transaction number, the first of these
+            that the stream has
+    """
+    if batch.schema.names[:2] != ["commit_lsn", "csn"]:
+        end = next(number for number in (done.lsn, done.csn, done.transactions) if number is not None)
+        return np.asarray(_numbers(batch["_sequence"].field("commit_lsn"))[0] > np.uint64(end))
+    lsns, has_lsn = _numbers(batch["commit_lsn"])
+    csns, has_csn = _numbers(batch["csn"])
+    sequence, _ = _numbers(batch["_sequence"].field("commit_lsn"))
+    covered = sequence <= np.uint64(done.transactions)
+    covered = np.where(has_csn, csns <= np.uint64(done.csn or 0), covered)
+    by_lsn = (lsns <= np.uint64(done.lsn or 0)) & (~has_csn | (csns <= np.uint64(done.csn or 0)))
+    return np.asarray(~np.where(has_lsn, by_lsn, covered))
+
+
+def _numbers(column: pa.Array) -> tuple[Array, Array]:
+    """Returns uint64[n]: the values of a column, 0 for null; and bool[n]: whether a value is there."""
+    valid = np.asarray(column.is_valid())
+    return np.asarray(column.fill_null(0)).view(np.uint64), valid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -84,3 +85,19 @@ def shown(value: Any) -> str:
 
 SHOWN_CHARACTERS = 80
 """The length up to which an error shows a value."""
+
+
+def path_or_uri(option: str, value: Any) -> str:
+    """Returns a path or URI as text; raises OptionError."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise OptionError(f"option {option}: expected a path or URI, got {shown(value)}")
+    return text
+
+
+def in_home(path: str) -> str:
+    """Returns a path with the home folder in place of a `~` or `~user` at its beginning, as pandas and DuckDB do.
+
+    Other paths, and those of users that are not there, stay as they are.
+    """
+    return os.path.expanduser(path)  # noqa: PTH111 - Path raises where there is no home

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from ..errors import OptionError, OrderError
 from ..formats.base import Format
 from ..lsn import lsn_text, unsigned
-from ..options.checks import shown, texts
-from ..options.local_paths import in_home
+from ..options.checks import in_home, shown, texts
 from .arrow_data import IterableSource, arrow_source
 from .files import file_source
 from .ordered import ordered_sources

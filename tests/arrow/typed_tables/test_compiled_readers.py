@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from wireformat.arrow.arrays import read_only
 from wireformat.arrow.jit.intrinsics import BLOCK
 from wireformat.arrow.noted_texts import NotedTexts
-from wireformat.arrow.readers.compiled_reader import CompiledReader
+from wireformat.arrow.readers.reader import CompiledReader
 from wireformat.arrow.typed_tables.casts import arrow_type, cast_of, reader_of
 from wireformat.pgtypes.columns import column_type
 from wireformat.pgtypes.sql_types import parse_sql_type

@@ -20,10 +20,9 @@ from ...options import ReadOptions
 from ..arrays import Array, Int, read_only
 from ..jit.byte_ranges import copy_bytes
 from ..jit.compiler import compiled, hot, inner
-from ..jit.intrinsics import BLOCK, LINE, prefetch, read_64
+from ..jit.intrinsics import BLOCK, read_64
 from .joined_texts import JOINABLE, LOOKS_AHEAD, decode_joined
 from .notes import (
-    BODY,
     CELL_FIELDS,
     COMPLETE,
     DETAIL,
@@ -106,17 +105,6 @@ def _join(data: Array, start: Int, length: Int, joined: Array, starts: Array, sl
     return texts
 
 
-RECORDS_AHEAD, _LINES_AHEAD = 4, 4
-"""How many records ahead a record is fetched, and how many lines of it: most wrong texts are at its begin."""
-
-
-@inner
-def fetch_record(buffer: Array, rows: Array, row: Int) -> None:
-    """Fetches the record of a row that is read soon."""
-    for line in range(_LINES_AHEAD):
-        prefetch(buffer, rows[BODY, row] + line * LINE)
-
-
 @partial(compiled, by_byte=True)
 def _join_texts(
     rows: Array,
@@ -147,7 +135,6 @@ def _join_texts(
     for row in range(begin, count):
         if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
             continue
-        fetch_record(buffer, rows, min(row + RECORDS_AHEAD, count - 1))
         texts_before, pairs_before = texts, pairs
         has_room = are_texts = True
         for map_index in range(-1, len(MAPS)):  # -1: the fields of the row

@@ -18,10 +18,9 @@ from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from ..arrays import null_where
 from ..readers.byte_strings import read_byte_strings
-from ..readers.compiled_reader import CompiledReader
 from ..readers.list_texts import split_list_texts
 from ..readers.numbers import form_of, read_numbers
-from ..readers.reader import FEW_TEXTS, Misfits, TextReader, Texts, ValueReader, as_strings
+from ..readers.reader import FEW_TEXTS, CompiledReader, Misfits, TextReader, Texts, ValueReader, as_strings
 
 _FEW_VALUES = 16
 """Up to this number, values are read one by one rather than halved again."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -12,6 +14,7 @@ from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
 from ..stored.manifest import is_of_lake
 from ..stored.store import Store
+from .access import delta_errors, delta_uri
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -34,6 +37,8 @@ _LOG = "/_delta_log"
 _CHECKPOINT = ".checkpoint.parquet"
 _COMMIT = re.compile(r"\d{20}\.json")
 _MOST = (1 << 63) - 1
+_FOLDERS = 2
+"""How many folders deep the folder of a table is: that of its schema comes before it."""
 
 
 def log_of(folder: str) -> str:
@@ -140,3 +145,27 @@ def _is_whole(store: Store, folder: str, version: int) -> bool:
     added = [action["add"] for action in actions if "add" in action]
     own = [add for add in added if not add["path"].startswith("/") and "://" not in add["path"]]
     return bool(actions) and all(store.size(added_path(folder, add)) == add["size"] for add in own)
+
+
+def unlogged(store: Store, files: Iterable[str]) -> Iterator[str]:
+    """Yields the files that the log of their Delta table does not name: a write that did not end has left them.
+
+    None of a table whose log cannot be read.
+    """
+    for parts, paths in groupby(sorted(files), lambda path: path.split("/")[:_FOLDERS]):
+        with suppress(OSError, ImportError):
+            said = _commits(store, "/".join(parts))
+            yield from (path for path in paths if path.rpartition("/")[2].encode() not in said)
+
+
+def _commits(store: Store, folder: str) -> bytes:
+    """Returns the commits of a Delta table, and the files of its last version; nothing if there is no table."""
+    log = [*store.files(log_of(folder))]
+    if not log:
+        return b""
+    from deltalake import DeltaTable
+
+    commits = [store.read(path) or b"" for path in log if path.endswith(".json")]
+    with delta_errors(store, folder):
+        table = DeltaTable(delta_uri(store, folder), storage_options=store.storage_options)
+        return b"\n".join([*commits, *map(str.encode, table.file_uris())])  # commits before a checkpoint may be gone

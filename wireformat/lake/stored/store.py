@@ -18,8 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ...errors import LakeConflict, LakeError, OptionError
-from ...options.checks import shown, texts
-from ...options.local_paths import in_home, path_or_uri
+from ...options.checks import in_home, path_or_uri, shown, texts
 from .delta_files import delta_files
 
 HIDDEN = ".wireformat-"

@@ -8,10 +8,9 @@ from ...arrays import Array, Int
 from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
 from ...jit.byte_ranges import LOW_BITS, spread
 from ...jit.compiler import compiled, inner
-from ...jit.intrinsics import BLOCK, copy_block, prefetch
+from ...jit.intrinsics import BLOCK, copy_block
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
 from ..primitives import read_64, same_bytes
-from ..transcode import RECORDS_AHEAD
 from .fields import (
     AT,
     BAD_FIELD_TAG,
@@ -74,7 +73,6 @@ def number_tables(buffer: Array, text: Array, facts: Array, first_known: Int, sl
     mask = len(slots) - 1
     for index in range(len(owners)):
         owners[index] = -1
-        prefetch(buffer, facts[SCHEMA, min(index + RECORDS_AHEAD, len(owners) - 1)])
         if facts[SCHEMA + 1, index] < 0:
             continue
         owners[index] = index

@@ -28,7 +28,6 @@ import numpy as np
 from ...arrays import Array, Int
 from ...jit.compiler import inner
 from ..primitives import is_ascii_anywhere, is_ascii_block, read_16, read_32
-from ..transcode import RECORDS_AHEAD, fetch_record
 
 # Fields of a fault: what it is; the byte of the buffer where its field begins, and the byte in the field; what is
 # expected and found, as numbers; how many bytes are shown; row image, cell (0: none, else its index + 1) and field.
@@ -98,11 +97,8 @@ def note_fault(faults: Array, index: Int, fault: Int, at: Int, expected: Int, go
 
 
 @inner
-def begin_record(
-    buffer: Array, rows: Array, chosen: Array, faults: Array, texts: Array, index: Int, begin: Int
-) -> bool:
+def begin_record(faults: Array, texts: Array, index: Int, begin: Int) -> bool:
     """Begins to look at a record; False if there is no more room for its texts."""
-    fetch_record(buffer, rows, chosen[min(index + RECORDS_AHEAD, len(chosen) - 1)])
     faults[LISTED, index] = faults[LISTED, index - 1] if index > begin else 0
     return faults[LISTED, index] <= texts.shape[1]
 

@@ -83,7 +83,7 @@ def find_pgoutput_faults(
     """See fields.py."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
+        if not begin_record(faults, texts, index, begin):
             continue
         start = rows[BODY, chosen[index]]
         stop = start + rows[BODY + 1, chosen[index]]

@@ -114,7 +114,7 @@ def find_json_faults(
     """See fields.py."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
+        if not begin_record(faults, texts, index, begin):
             continue
         row = chosen[index]
         if rows[STATUS, row] != GOOD:
@@ -143,7 +143,7 @@ def find_quoted_faults(
     """See fields.py; of TEXT whose tables are quoted where needed."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
+        if not begin_record(faults, texts, index, begin):
             continue
         row = chosen[index]
         table = rows[BODY, row] + len(TEXT_HEAD)
@@ -176,7 +176,7 @@ def find_unquoted_faults(
     """See fields.py; of TEXT whose tables are never quoted. Records with another mark are not taken."""
     text_rule = TextRule(rule, states, known_bytes)
     for index in range(begin, len(chosen)):
-        if not begin_record(buffer, rows, chosen, faults, texts, index, begin):
+        if not begin_record(faults, texts, index, begin):
             continue
         row = chosen[index]
         table = rows[BODY, row] + len(TEXT_HEAD)
@@ -391,9 +391,8 @@ def _check_image(
                 at = _json_place(buffer, rows, row, map_index, field, cell - begin) if is_json else np.int64(-1)
                 inside = np.int64(LEFT_TO_DECLARATION) if at < 0 else np.int64(field != TYPE)
             elif is_json:
-                is_quoted = field == NAME and buffer[start - 1] == QUOTE and buffer[start - 2] == BACKSLASH
-                inside = np.int64(1) if is_quoted else _inside(buffer, start)
-                at = start - 2 if is_quoted else start - max(inside, 0)
+                inside = _inside(buffer, start)
+                at = start - max(inside, 0)
             data = buffer if start >= 0 else text
             if not check_text(data, start, length, at, inside, rule, faults, texts, index):
                 return False

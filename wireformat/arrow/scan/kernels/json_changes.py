@@ -72,16 +72,6 @@ def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool]:
 
 
 @inner
-def _quoted_name_end(buffer: Array, at: Int, stop: Int) -> Int:
-    """Where the name of the string at `at` ends, if that is a name between double quotes, without escapes; or -1."""
-    if stop - at < 2 or buffer[at] != BACKSLASH or buffer[at + 1] != QUOTE:
-        return np.int64(-1)
-    end = special_at(buffer, at + 2, stop)
-    is_closed = stop - end > 2 and buffer[end] == BACKSLASH and buffer[end + 1] == QUOTE and buffer[end + 2] == QUOTE
-    return end if is_closed and end > at + 2 else np.int64(-1)
-
-
-@inner
 def read_array(
     buffer: Array,
     at: Int,
@@ -105,12 +95,9 @@ def read_array(
         start = at + 1
         end = number_end(buffer, start, stop) if field == VALUE else -1
         is_number = end >= 0 and end < stop and buffer[end] == QUOTE
-        name_end = _quoted_name_end(buffer, start, stop) if field == NAME else -1
         length = end - start
         if is_number:
             pass
-        elif name_end >= 0:
-            start, length, end = start + 2, name_end - start - 2, name_end + 2
         elif field == VALUE and start < stop and buffer[start] == APOSTROPHE:
             start, length, end, used = text_literal(buffer, start, stop, text, used, True)
             if end < 0 or end == stop or buffer[end] != QUOTE:
