@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 from wireformat.formats.registry import ROWS
 
 from .contestants import Contestant

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 
 from .. import strategies
 from ..accounting import EVERYTHING

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.formats.differences import DIFFERENCES, adapted
+from wireformat.formats.adapt import adapted
+from wireformat.formats.differences import DIFFERENCES
 from wireformat.formats.registry import ROWS
 
 from ..accounting import EVERYTHING

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.formats import text_format
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 from wireformat.formats.direct.layouts import MOST_LAYOUTS, Layouts
 from wireformat.formats.direct.records import DirectRecords
 from wireformat.formats.pgoutput.row_layouts import RowLayouts

@@ -14,7 +14,7 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.jit.compiler import outside_mark
 from wireformat.formats import registry
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 from wireformat.formats.registry import ROWS, all_rows
 from wireformat.formats.row import FormatRow, load
 

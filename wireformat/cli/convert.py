@@ -16,8 +16,8 @@ import pyarrow as pa
 from ..arrow.engine.choice import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError, counted
 from ..events import CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
+from ..formats.adapt import adapted
 from ..formats.base import Format
-from ..formats.differences import adapted
 from ..formats.registry import find_format
 from ..limits import SENDER_BATCH_BYTES
 from ..options import WRITE_OPTIONS, ReadOptions

@@ -1,6 +1,6 @@
 """What formats cannot say, one thing per row. The docs print this table; conversion and the tests use it.
 
-A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` leaves it out
+A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` in adapt.py leaves it out
 beforehand, where that can be done, and says so.
 """
 
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from ..events import LITERAL_TYPES, OF_STREAM, Delete, Event, Insert, RowChange, StreamAbort, Truncate, TupleData
 from ..grammar.sql_text import form_of
-from .registry import FORMATS, find_row
 
 Says = Callable[[type[Event]], Set[str]]
 """`Format.says`: the fields of an event of this type that the format can express."""
@@ -198,18 +197,3 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
 )
 """In the order in which an event is adapted."""
-
-
-def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
-    """Returns the event as far as the format can say it, and what was changed for that, in words of DIFFERENCES.
-
-    What has no `change` in that table stays; the writer of the format refuses it.
-    """
-    changed = []
-    cannot_say, says = find_row(format).cannot_say, FORMATS[format].says
-    for row in DIFFERENCES:
-        if row.name in cannot_say and row.change is not None:
-            before, event = event, row.change(event, says)
-            if event != before:
-                changed.append(f"{row.what}: {row.becomes}")
-    return event, tuple(changed)

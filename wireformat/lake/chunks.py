@@ -9,9 +9,8 @@ from typing import Any
 from ..stream.capture_position import CapturePosition
 from .delta.folder import DeltaFolder
 from .delta.log import commit_properties
-from .lake import Lake, attempt_of
+from .lake import PUBLISHED_AT_ONCE, Lake, attempt_of, for_each
 from .options import LakeOptions
-from .publishing import PUBLISHED_AT_ONCE, for_each
 from .result import TableFiles
 from .stored.manifest import Manifest
 from .table_folder import publish_files

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +24,11 @@ from .table_folder import LakeFiles, TableFolder
 _FILE = re.compile(r"wireformat-(?:[0-9a-f]{16}-)?(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
 """Names of files, with the number of their write. In a Parquet lake, a repeated write replaces its own files; in an
 object store, and in Delta tables, they have other names."""
+
+Table = TypeVar("Table")
+
+PUBLISHED_AT_ONCE = 8
+"""Number of tables published at once, however many processors there are: the threads mostly wait for the storage."""
 
 _BEGUN = f"{HIDDEN}begun"
 """A file that exists while a lake is written."""
@@ -234,3 +242,23 @@ def attempt_of(store: Store) -> str:
     otherwise remove the files of one that succeeded.
     """
     return "" if store.moves else f"-{secrets.token_hex(4)}"
+
+
+def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:
+    """Does a work for each table, in threads. After an error no more is begun; it is raised when all threads are done.
+
+    If there are several errors, it is that of the first table.
+    """
+    has_failed = Event()
+
+    def done(table: Table) -> None:
+        try:
+            if not has_failed.is_set():
+                work(table)
+        except BaseException:
+            has_failed.set()
+            raise
+
+    with ThreadPoolExecutor(threads, "wireformat-lake") as pool:
+        for task in [pool.submit(done, table) for table in tables]:
+            task.result()

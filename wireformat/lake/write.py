@@ -19,10 +19,9 @@ from ..options.table_names import TableName
 from ..sources.groups import Parts, first_rows, groups_of_tables, size_of
 from ..sources.handed_rows import KEEP_MESSAGES, HandedRows, Reached
 from ..stream.capture_position import CapturePosition
-from .lake import Lake
+from .lake import PUBLISHED_AT_ONCE, Lake, for_each
 from .options import Choice, LakeInput, LakeOptions, check_named_tables, check_patterns
 from .parquet import COLUMN_CHUNK_BYTES
-from .publishing import PUBLISHED_AT_ONCE, for_each
 from .rejects import Rejects
 from .result import TableFiles, result
 from .table_writer import KnownColumns, TableWriter, WriteContext

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..events import Event
-from ..formats.differences import adapted
+from ..formats.adapt import adapted
 from ..formats.registry import find_row
 from ..options.checks import flag, number, shown
 from ..options.keywords import checks_keywords

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
 from wireformat.arrow.written import compiled_writer, encode, heads
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 from wireformat.stream.reader import Located
 from wireformat.testing import stream
 

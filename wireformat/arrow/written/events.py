@@ -24,8 +24,8 @@ from ...events import (
     Type,
     check_fields,
 )
+from ...formats.adapt import adapted
 from ...formats.base import Writer
-from ...formats.differences import adapted
 from ...formats.pgoutput.relation_lists import LISTS, read_list
 from ...lsn import lsn_value, unsigned
 from ...pgtypes import type_name
