@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,6 +129,28 @@ def test_a_connection_that_breaks_in_a_block() -> None:
     broken = Step(first.events[:-1])
     messages = messages_of([*plain, broken, *plain[:1], *in_turns(transactions("streamed", "abort")[1:2], [])])
     assert own(wf.Capture(messages, "pgoutput").typed(TABLE).schema.names) == {"b"}
+
+
+@pytest.mark.parametrize("verb", ["typed", "latest", "write"])
+def test_a_row_of_a_column_that_was_undone(tmp_path: Path, verb: str) -> None:
+    """No server sends it: it describes a table again after a subtransaction that described it. No value is lost."""
+    start, relation, row, stop = in_turns([Transaction("streamed", "open", (Part("c"),))], [])[0].events
+    begin, xid = wf.StreamStart(xid=700, first_segment=False), 700
+    assert isinstance(relation, wf.Relation)
+    assert isinstance(row, wf.Insert)
+    undone = [start, replace(relation, xid=701), replace(row, xid=701), stop, wf.StreamAbort(xid=xid, subxid=701)]
+    commit = wf.StreamCommit(xid=xid, commit_lsn=900, end_lsn=908, commit_time="2026-01-01 00:00:00+00")
+    steps = [*in_turns([PLAIN], []), Step([*undone, begin, row, stop, commit])]
+    capture = wf.Capture(messages_of(steps), "pgoutput")
+    ask: dict[str, Callable[[], object]] = {
+        "typed": lambda: capture.typed(TABLE).read_all(),
+        "latest": lambda: capture.latest(TABLE),
+        "write": lambda: capture.write(tmp_path),
+    }
+    with pytest.raises(wf.BadRows, match="one with a column that only a transaction describes"):
+        ask[verb]()
+    found = capture.typed(TABLE, schema={"a": "text", "c": "text"}).read_all()
+    assert found["c"].to_pylist() == [None, "v"]
 
 
 def test_one_definition_is_no_evolution() -> None:

@@ -42,6 +42,33 @@ STEPS = {
         FILL.format(901, 1000),
         "commit",
     ],
+    "a savepoint after the change": [
+        "begin",
+        "alter table t add d text",
+        "savepoint s",
+        FILL.format(1, 900),
+        "rollback to s",
+        FILL.format(901, 1800),
+        "commit",
+    ],
+    "a savepoint after the change, all at once": [
+        (
+            "begin; alter table t add d text; savepoint s; "
+            f"{FILL.format(1, 900)}; rollback to s; {FILL.format(901, 1800)}; commit"
+        )
+    ],
+    "savepoints in each other": [
+        "begin",
+        "savepoint s",
+        "alter table t add d text",
+        "savepoint u",
+        FILL.format(1, 900),
+        "rollback to u",
+        FILL.format(901, 1800),
+        "release s",
+        FILL.format(1801, 1810),
+        "commit",
+    ],
     "a prepared transaction": [
         "begin",
         "alter table t add c text",

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from wireformat.arrow.committed.batch import InputRows, PlainTransactions
-from wireformat.arrow.committed.cells import ControlCells
+from wireformat.arrow.committed.cells import ControlCells, are_plain, is_plain
 from wireformat.arrow.committed.facts import plain_transactions_facts
-from wireformat.arrow.committed.plain_transactions import are_plain, is_plain
 from wireformat.arrow.schemas import CHANGES
 from wireformat.lsn import signed
 from wireformat.stream.attempts import facts_of

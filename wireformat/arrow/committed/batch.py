@@ -24,8 +24,7 @@ from ..arrays import Array
 from ..commit_times import parse_times
 from ..row_changes import RowSource
 from ..schemas import CHANGES, FLAG_OF_TEXT, NUMBER_COLUMNS
-from .cells import ControlCells, NumberColumn, flags
-from .plain_transactions import are_one_block, are_plain
+from .cells import ControlCells, NumberColumn, are_one_block, are_plain, flags
 from .row_ranges import taken
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}

@@ -12,8 +12,8 @@ from ...stream.positions import Position
 from ...stream.transactions import CountedTransactions
 from ..row_changes import RowSource
 from .batch import ControlRow, InputRows, PlainTransactions, RowsBetween
+from .cells import is_plain
 from .facts import counted_transactions, plain_transactions_facts
-from .plain_transactions import is_plain
 
 
 class ChunkItems:

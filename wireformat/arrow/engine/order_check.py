@@ -131,7 +131,7 @@ def row_only_transactions(batch: pa.RecordBatch) -> RowOnlyTransactions:
 
     batch   its columns kind, xid and detail are read
 
-    Unlike plain transactions (see `..committed.plain_transactions`), they have no ORIGIN and no other record between
+    Unlike plain transactions (see `..committed.cells`), they have no ORIGIN and no other record between
     their ends. Their commit LSNs do not matter: neither the order nor the filters depend on them.
     """
     if not len(batch):

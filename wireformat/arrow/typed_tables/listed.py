@@ -28,7 +28,7 @@ def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
 
     Versions that were not described in a committed transaction are left out, unless there are no others.
     """
-    left_out = [number for *name, number in _undelivered(listed.schema) if (*name,) == table]
+    left_out = _left_out(listed, table)
     if len(listed) <= _FEW_ROWS:  # then calls of Arrow take longer than the names
         is_of = [name == table for name in zip(*(listed[name].to_pylist() for name in _TABLE_NAME), strict=True)]
         found = listed if all(is_of) else listed.filter(pa.array(is_of, pa.bool_()))
@@ -39,6 +39,15 @@ def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
         found.filter(pc.invert(pc.is_in(found["version"], pa.array(left_out, pa.int32())))) if left_out else found
     )
     return delivered if len(delivered) else found
+
+
+def leaves_out(listed: pa.Table, table: tuple[str, str]) -> bool:
+    """Whether `of_table` leaves out versions of a table."""
+    return bool(_left_out(listed, table))
+
+
+def _left_out(listed: pa.Table, table: tuple[str, str]) -> list[int]:
+    return [number for *name, number in _undelivered(listed.schema) if (*name,) == table]
 
 
 def delivered_rows(listed: pa.Table) -> dict[tuple[str, str], list[dict[str, Any]]]:

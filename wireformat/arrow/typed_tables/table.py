@@ -21,6 +21,7 @@ from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
 from .images import is_null
+from .listed import leaves_out
 from .rows import ChangeRows, RowChangeSource, check_columns, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions, Version
@@ -221,6 +222,7 @@ class TypedPart:
         if found is not None:
             self._versions.settle_like(found)
         self._columns = columns_of_versions(self._versions.versions) if isinstance(schema, pa.Table) else None
+        self._lacks_versions = isinstance(schema, pa.Table) and leaves_out(schema, one_table(table))
         self.schema = typed_schema(self._columns_of(()), self._kept, options)
 
     def read(self, rows: ChangeRows) -> tuple[pa.RecordBatch, int]:
@@ -230,6 +232,8 @@ class TypedPart:
         versions = self._versions.versions
         changes = TableBatch(rows.chosen(chosen), version_indices[chosen], versions, self._table)
         columns = self._columns_of(versions)
+        if self._lacks_versions:
+            _check_are_listed(changes, {column.name for column in columns})
         self._is_numbered |= bool(changes.rows.numbered.any())
         if self._is_numbered and self._columns is None:
             check_has_all(columns, versions, self._table)
@@ -286,6 +290,19 @@ def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -
                 raise BadRows(
                     "rows that name the types of their values, or a schema", "none", **batch.location(int(untyped[0]))
                 )
+
+
+def _check_are_listed(batch: TableBatch, names: set[str]) -> None:
+    """Raises BadRows at the first change with a column that the list of tables does not have for delivered changes."""
+    is_other = np.array([not version.types.keys() <= names for version in batch.versions], bool)
+    others = np.flatnonzero(is_other[batch.version_indices])
+    if len(others):
+        raise BadRows(
+            "a change with the columns that committed transactions describe",
+            "one with a column that only a transaction describes which was rolled back, or has not ended",
+            **batch.location(int(others[0])),
+            hint="give the columns of the table as schema",
+        )
 
 
 def _check_same_columns(versions: TableVersions, batches: list[TableBatch], given: set[str] | None) -> None:
