@@ -57,7 +57,7 @@ class Transaction(NamedTuple):
 class Step(NamedTuple):
     """Messages that come together.
 
-    columns   those that the table has in rows which they deliver
+    columns   those that the table has from then on, whatever comes later: of rows that they deliver or prepare
     """
 
     events: list[wf.Event]
@@ -81,19 +81,20 @@ def steps_of(transaction: Transaction, number: int) -> list[Step]:
         if transaction.kind == "plain":
             return [Step([wf.Begin(**facts), *rows, wf.Commit(**commit)], kept)]
         begin = wf.Begin(**prepare)
-        found.append(Step([begin, *rows, wf.Prepare(**prepare)]))
+        later = [Step([ends[transaction.end]])] if transaction.end in ends else []
+        return [Step([begin, *rows, wf.Prepare(**prepare)], kept), *later]
+    for index, part in enumerate(transaction.parts):
+        own = xid + index
+        start = wf.StreamStart(xid=xid, first_segment=index == 0)
+        found.append(Step([start, *described(["a", part.column], own), wf.StreamStop()]))
+        if part.is_undone and index:
+            found.append(Step([wf.StreamAbort(xid=xid, subxid=own)]))
+    kept |= {transaction.parts[0].column}
+    if transaction.kind == "both":
+        found.append(Step([wf.StreamPrepare(**prepare)], kept))
+        kept = frozenset()
     else:
-        for index, part in enumerate(transaction.parts):
-            own = xid + index
-            start = wf.StreamStart(xid=xid, first_segment=index == 0)
-            found.append(Step([start, *described(["a", part.column], own), wf.StreamStop()]))
-            if part.is_undone and index:
-                found.append(Step([wf.StreamAbort(xid=xid, subxid=own)]))
-        kept |= {transaction.parts[0].column}
-        if transaction.kind == "both":
-            found.append(Step([wf.StreamPrepare(**prepare)]))
-        else:
-            ends = {"commit": wf.StreamCommit(xid=xid, **commit), "abort": wf.StreamAbort(xid=xid, subxid=xid)}
+        ends = {"commit": wf.StreamCommit(xid=xid, **commit), "abort": wf.StreamAbort(xid=xid, subxid=xid)}
     if transaction.end != "open":
         found.append(Step([ends[transaction.end]], kept if transaction.end == "commit" else frozenset()))
     return found

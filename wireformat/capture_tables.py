@@ -198,7 +198,7 @@ class CaptureTables(CaptureReading):
 
     def _finding_tables(self, only: TableName | None = None) -> tuple[TablesFound, NotedTables]:
         """Returns what finds the tables of a reading, and what hands it the rows; see NotedTables."""
-        descriptions = Descriptions(self._two_phase) if find_row(self._name).has_relation_ids else None
+        descriptions = Descriptions() if find_row(self._name).has_relation_ids else None
         found = TablesFound(self._known_versions, format=self._name, descriptions=descriptions)
         return found, NotedTables(found, only, descriptions)
 

@@ -163,7 +163,7 @@ class LightPass:
             mode="PERMISSIVE",
         )
         streams = {*parts, *self._after}
-        self._descriptions = {stream: Descriptions(str(self._options["two_phase"])) for stream in streams}
+        self._descriptions = {stream: Descriptions() for stream in streams}
         changes = {
             stream: tuple(
                 relation_changes(

@@ -1,4 +1,4 @@
-"""Columns of a table that only transactions gave it which were rolled back, or have not ended: no result has them."""
+"""Columns that only streamed transactions gave a table that were rolled back, or are open: no result has them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def transactions(kind: str, end: str) -> list[Transaction]:
 @pytest.mark.parametrize("kind", ["streamed", "prepared", "both"])
 def test_every_verb(tmp_path: Path, kind: str, end: str, engine: str) -> None:
     steps = in_turns(transactions(kind, end), [])
-    wanted = {"b", "c"} if end == "commit" else {"b"}
+    wanted = {"b"} if (kind, end) in (("streamed", "abort"), ("streamed", "open")) else {"b", "c"}
     assert columns_of(steps) == wanted
     messages = messages_of(steps)
 
@@ -133,7 +133,7 @@ def test_a_connection_that_breaks_in_a_block() -> None:
 
 @pytest.mark.parametrize("verb", ["typed", "latest", "write"])
 def test_a_row_of_a_column_that_was_undone(tmp_path: Path, verb: str) -> None:
-    """No server sends it: it describes a table again after a subtransaction that described it. No value is lost."""
+    """No server sends it: it describes a table again after such a subtransaction. No value is lost."""
     start, relation, row, stop = in_turns([Transaction("streamed", "open", (Part("c"),))], [])[0].events
     begin, xid = wf.StreamStart(xid=700, first_segment=False), 700
     assert isinstance(relation, wf.Relation)
@@ -147,10 +147,27 @@ def test_a_row_of_a_column_that_was_undone(tmp_path: Path, verb: str) -> None:
         "latest": lambda: capture.latest(TABLE),
         "write": lambda: capture.write(tmp_path),
     }
-    with pytest.raises(wf.BadRows, match="one with a column that only a transaction describes"):
+    with pytest.raises(wf.BadRows, match="one with others, which only a streamed transaction describes"):
         ask[verb]()
     found = capture.typed(TABLE, schema={"a": "text", "c": "text"}).read_all()
     assert found["c"].to_pylist() == [None, "v"]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("verb", ["typed", "latest", "written"])
+def test_rows_after_a_prepared_transaction(tmp_path: Path, ends: bool, verb: str) -> None:
+    """The server does not describe the table to them again, whether it is rolled back or not."""
+    before, prepared, undone, plain = in_turns([PLAIN, Transaction("prepared", "abort", (Part("c"),)), PLAIN], [])
+    begin, _, _, commit = plain.events
+    (insert,) = [event for event in prepared.events if isinstance(event, wf.Insert)]
+    after = Step([begin, replace(insert, new=replace(insert.new, values=("w", "kept"))), commit])
+    capture = wf.Capture(messages_of([before, prepared, *([undone] if ends else []), after]), "pgoutput")
+    if verb == "written":
+        capture.write(tmp_path, format="delta")
+        found = read(tmp_path, ("public", "t"))
+    else:
+        found = capture.typed(TABLE).read_all() if verb == "typed" else capture.latest(TABLE, keys=["a"])
+    assert found["c"].to_pylist() == [None, "kept"]
 
 
 def test_one_definition_is_no_evolution() -> None:

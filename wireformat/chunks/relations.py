@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DecodeError
-from ..events import Begin, Commit, Relation, StreamStart, Unknown
+from ..events import Begin, Relation, StreamStart, Unknown
 from ..formats.pgoutput.messages import RECORDS
 from ..formats.pgoutput.reader import PgOutput
-from ..formats.pgoutput.relations import CLOSES, ENDS, OPENS, TELLS, RelationEvent, Relations, role_of
+from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
 from ..formats.pgoutput.undelivered import Descriptions
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
@@ -25,16 +25,14 @@ def _tags(*kinds: type) -> bytes:
     return bytes(tag for tag, (kind, _) in RECORDS["postgresql"].items() if kind in kinds)
 
 
-_RELATION, _BEGIN, _BEGIN_PREPARE, _STREAM_START = (*_tags(Relation), *_tags(Begin), *_tags(StreamStart))
-
-_NEEDED_ROLES = (TELLS, OPENS, CLOSES, ENDS)
+_RELATION, _BEGIN, _STREAM_START = (_tags(kind)[0] for kind in (Relation, Begin, StreamStart))
 
 NEEDED_TAGS = bytes(
-    tag for tag, (kind, _) in RECORDS["postgresql"].items() if role_of(kind) in _NEEDED_ROLES and kind is not Commit
+    tag for tag, (kind, _) in RECORDS["postgresql"].items() if role_of(kind) in (TELLS, OPENS, CLOSES) or kind is Begin
 )
-"""The kind bytes of the messages that describe a relation, with which streamed blocks and transactions and prepared
-ones begin and end, and of BEGIN, which ends what was open where the connection broke. Any other message that can be the
-first on a new connection has the same meaning in a block and outside."""
+"""The kind bytes of the messages that describe a relation, with which streamed blocks and transactions begin and end,
+and of BEGIN, which ends a block where the connection broke. Any other message that can be the first on a new connection
+has the same meaning in a block and outside."""
 
 
 Scopes = dict[int | None, dict[int, Relation | None]]
@@ -64,8 +62,8 @@ class RelationChanges(NamedTuple):
 def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
     """Returns the messages of one chunk that describe relations and blocks, without repetitions."""
     found: list[bytes] = []
-    recent: dict[tuple[int, bytes], bytes] = {}  # the last descriptions since something may have begun or ended
-    may_be_open = True
+    recent: dict[tuple[int, bytes], bytes] = {}  # the last descriptions since a block may have begun or ended
+    may_be_in_block = True
     for message in messages:
         tag = message[ENVELOPE_BYTES : ENVELOPE_BYTES + 1] if message[:1] == _ENVELOPE else message[:1]
         if not tag or tag[0] not in NEEDED_TAGS:
@@ -76,10 +74,10 @@ def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
             if any(recent.get(key) != body for key in keys):
                 found.append(message)
             recent |= dict.fromkeys(keys, body)
-        elif may_be_open or tag[0] != _BEGIN:
+        elif may_be_in_block or tag[0] != _BEGIN:
             found.append(message)
             recent.clear()
-            may_be_open = tag[0] in (_STREAM_START, _BEGIN_PREPARE)
+            may_be_in_block = tag[0] == _STREAM_START
     return found
 
 

@@ -9,20 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...events import (
-    Begin,
-    Commit,
-    CommitPrepared,
-    Event,
-    Prepare,
-    Relation,
-    RollbackPrepared,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-)
+from ...events import Begin, Commit, Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ...formats.pgoutput.relation_lists import relation_lists
 from ...formats.pgoutput.undelivered import Descriptions
 from ...lsn import unsigned
@@ -32,11 +19,7 @@ from ..codes import codes_of_values, combined_codes, grouped
 from .rows import NotedRows
 
 _KINDS: dict[str, type[Any]] = {
-    kind.kind: kind
-    for kind in (
-        *(Begin, Commit, Prepare, CommitPrepared, RollbackPrepared),
-        *(StreamStart, StreamStop, StreamAbort, StreamCommit, StreamPrepare),
-    )
+    kind.kind: kind for kind in (Begin, Commit, StreamStart, StreamStop, StreamAbort, StreamCommit, StreamPrepare)
 }
 
 DESCRIBING_KINDS = ("RELATION", *_KINDS)

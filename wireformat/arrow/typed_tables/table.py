@@ -218,6 +218,7 @@ class TypedPart:
         self._versions = (
             TableVersions(format=format) if listed is None else versions_of(listed, *one_table(table), format)
         )
+        self._listed = len(self._versions.versions)
         self._versions.current = current
         if found is not None:
             self._versions.settle_like(found)
@@ -233,7 +234,7 @@ class TypedPart:
         changes = TableBatch(rows.chosen(chosen), version_indices[chosen], versions, self._table)
         columns = self._columns_of(versions)
         if self._lacks_versions:
-            _check_are_listed(changes, {column.name for column in columns})
+            _check_are_listed(changes, self._listed)
         self._is_numbered |= bool(changes.rows.numbered.any())
         if self._is_numbered and self._columns is None:
             check_has_all(columns, versions, self._table)
@@ -292,14 +293,13 @@ def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -
                 )
 
 
-def _check_are_listed(batch: TableBatch, names: set[str]) -> None:
-    """Raises BadRows at the first change with a column that the list of tables does not have for delivered changes."""
-    is_other = np.array([not version.types.keys() <= names for version in batch.versions], bool)
-    others = np.flatnonzero(is_other[batch.version_indices])
+def _check_are_listed(batch: TableBatch, listed: int) -> None:
+    """Raises BadRows at the first change that is not of the first, listed versions."""
+    others = np.flatnonzero(batch.version_indices >= listed)
     if len(others):
         raise BadRows(
-            "a change with the columns that committed transactions describe",
-            "one with a column that only a transaction describes which was rolled back, or has not ended",
+            "a change with columns and types that a committed transaction describes",
+            "one with others, which only a streamed transaction describes that was rolled back, or has not ended",
             **batch.location(int(others[0])),
             hint="give the columns of the table as schema",
         )

@@ -1,4 +1,4 @@
-"""`Descriptions`: which relations of pgoutput were described only in transactions that have not been committed."""
+"""`Descriptions`: which relations of pgoutput were described only in streamed transactions that were not committed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...events import (
-    Begin,
-    CommitPrepared,
-    Prepare,
-    Relation,
-    RollbackPrepared,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-)
+from ...events import Begin, Commit, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ...pgtypes import type_name
 from ..record_facts import aborts_whole
 from .relations import RelationEvent
@@ -31,23 +21,23 @@ class Described(NamedTuple):
 
 
 class Descriptions:
-    """What a stream describes, told apart by whether the transactions that it came in were committed.
+    """What a stream describes, told apart by whether it came only in streamed transactions that were not committed.
 
-    two_phase   "prepare" takes a prepared transaction for committed
     is_behind   whether it must still be given the events of something new
 
-    Outside of streamed and prepared transactions, a server describes tables only for committed changes.
+    A server describes a table again for others after such a transaction, and after a subtransaction that was rolled
+    back. It does not after a transaction that was prepared, also if that is rolled back later: rows of others may have
+    the columns that were described there. Source: PostgreSQL 15, 16 and 18.
     """
 
-    def __init__(self, two_phase: str = "commit") -> None:
-        self._delivers_at_prepare = two_phase == "prepare"
+    def __init__(self) -> None:
         self.is_behind = False
         self._delivered: set[Described] = set()
         self._undelivered: set[Described] = set()
-        self._waiting: dict[int | str, dict[int | None, set[Described]]] = {}
-        """By the xid or gid of a transaction that has not ended, and by the xid of its subtransaction."""
-        self._open: int | str | None = None
-        """The transaction of the next message, if it is streamed or will be prepared."""
+        self._waiting: dict[int, dict[int | None, set[Described]]] = {}
+        """By the xid of a streamed transaction that has not ended, and by that of its subtransaction."""
+        self._block: int | None = None
+        """The transaction whose block is open."""
 
     @property
     def are_settled(self) -> bool:
@@ -60,43 +50,32 @@ class Descriptions:
 
     def take(self, event: RelationEvent) -> None:
         """Learns from the next event, in the order of the stream."""
-        if isinstance(event, Relation):
-            self._describe(event)
-            return
-        self._open = None
         match event:
+            case Relation():
+                self._describe(event)
             case StreamStart(xid=int(xid)):
                 if event.first_segment:
                     self._waiting.pop(xid, None)
-                self._open = xid
-            case Begin():
-                self._open = event.gid
-            case StreamAbort(xid=int(xid)) if aborts_whole(xid, event.subxid):
-                self._waiting.pop(xid, None)
+                self._block = xid
+            case StreamCommit(xid=int(xid)) | StreamPrepare(xid=int(xid)):
+                self._add(set().union(*self._waiting.pop(xid, {}).values()))
+                self._block = None
             case StreamAbort(xid=int(xid)):
-                self._waiting.get(xid, {}).pop(event.subxid, None)
-            case StreamCommit(xid=int(xid)):
-                self._deliver(xid)
-            case StreamPrepare(xid=int(xid)):
-                self._waiting[event.gid] = self._waiting.pop(xid, {})
-            case CommitPrepared():
-                self._deliver(event.gid)
-            case RollbackPrepared():
-                self._waiting.pop(event.gid, None)
-        if self._delivers_at_prepare and isinstance(event, (Prepare, StreamPrepare)):
-            self._deliver(event.gid)
+                if aborts_whole(xid, event.subxid):
+                    self._waiting.pop(xid, None)
+                else:
+                    self._waiting.get(xid, {}).pop(event.subxid, None)
+                self._block = None
+            case StreamStop() | Begin() | Commit():
+                self._block = None
 
     def _describe(self, relation: Relation) -> None:
         described = _columns_of(relation)
-        if self._open is None:
+        if self._block is None:
             self._add({described})
         elif described not in self._delivered:
             self._undelivered.add(described)
-            self._waiting.setdefault(self._open, {}).setdefault(relation.xid, set()).add(described)
-
-    def _deliver(self, transaction: int | str | None) -> None:
-        if transaction is not None:
-            self._add(set().union(*self._waiting.pop(transaction, {}).values()))
+            self._waiting.setdefault(self._block, {}).setdefault(relation.xid, set()).add(described)
 
     def _add(self, delivered: set[Described]) -> None:
         self._delivered |= delivered
