@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,9 @@ from ...lsn import unsigned
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..codes import codes_of_values, combined_codes, grouped
-from .rows import NotedRows
+
+if TYPE_CHECKING:  # it needs the compiler
+    from .rows import NotedRows
 
 _KINDS: dict[str, type[Any]] = {
     kind.kind: kind for kind in (Begin, Commit, StreamStart, StreamStop, StreamAbort, StreamCommit, StreamPrepare)
