@@ -344,7 +344,10 @@ class LightPass:
         return tables_of_observations(observed, self._format, pa.struct(list(order)), known or {}, left_out)
 
     def _undelivered(self, streams: Iterable[str]) -> frozenset[Described]:
-        """Returns what some of these streams describe, and none of them in a committed transaction."""
+        """Returns what some of these streams describe, and none of them in a committed transaction.
+
+        Known after the summaries.
+        """
         from wireformat.formats.pgoutput.undelivered import undelivered
 
         return undelivered(self._descriptions[stream] for stream in streams if stream in self._descriptions)

@@ -1,4 +1,4 @@
-"""`Lake`: a lake while it is written: its manifest, the files of a write, and its commit."""
+"""`Lake`: a lake while it is written: its manifest, the files of a write, its commit, and work on its tables."""
 
 from __future__ import annotations
 

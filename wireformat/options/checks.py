@@ -1,4 +1,4 @@
-"""Checks of arguments as users give them. Errors name the argument, what is allowed, and what was given."""
+"""Checks of arguments and paths as users give them. Errors name the argument, what is allowed, and what was given."""
 
 from __future__ import annotations
 

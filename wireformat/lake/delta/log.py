@@ -1,4 +1,4 @@
-"""The log of a Delta table: what a commit says about the stream, and commits that a power cut has damaged."""
+"""The log of a Delta table: what a commit says of the stream, damaged commits, and files that no commit names."""
 
 from __future__ import annotations
 
