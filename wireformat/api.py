@@ -175,7 +175,7 @@ def encode(
     """Yields the messages that a server with these options would send for the events.
 
     options         the servers' options by name, such as `{"sending-batch": 1, "include-timestamp": True}`. The
-                    defaults are those of the servers: without include-timestamp, times are not written
+                    defaults are those of the servers: in GaussDB's parallel styles, times need include-timestamp
     encoding        of the texts in the messages, by its Python name
     batch_bytes     with sending-batch, a message is closed when it becomes longer than this. The rest at the end is
                     closed as a server closes it after a second

@@ -111,6 +111,20 @@ def test_gaussdb_by_sql_functions(tmp_path: Path) -> None:
     assert server.starts == []
 
 
+def test_test_decoding_of_opengauss(tmp_path: Path) -> None:
+    """It ends transactions with a CSN, unlike PostgreSQL's plugin of the same name."""
+    payloads = pq.read_table(FOLDER / "testdec_stream.parquet")["payload"].to_pylist()
+    ends = [index + 1 for index, payload in enumerate(payloads) if payload.startswith(b"COMMIT")]
+    messages = [(10 * (index + 1), payload) for index, payload in enumerate(payloads[: ends[-1]])]
+    server = Walsender(plays(messages, ends[1:2]), "test_decoding", end=1 << 40, version="9.2.4")
+    with serving(server):
+        wf.live.follow(server.dsn, tmp_path / "lake", mode="PERMISSIVE", reconnect_seconds=10, **FAST)
+    capture = wf.Capture(payloads[: ends[-1]], "opengauss-test-decoding", mode="PERMISSIVE")
+    capture.write(tmp_path / "expected")
+    check_same(tmp_path)
+    assert """"skip-empty-xacts" 'on'""" in server.starts[0]
+
+
 def check_same(folder: Path) -> None:
     """The lake that was followed has the rows of the one that was written at once, in order."""
     expected = wf.lake.tables(folder / "expected").to_pylist()

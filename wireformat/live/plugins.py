@@ -10,6 +10,7 @@ from ..options import Options
 from ..options.checks import shown
 from ..options.gaussdb import PLUGINS as GAUSSDB
 from .connection import Connection
+from .messages import POSTGRES as POSTGRES_FEEDBACK
 
 POSTGRES = {"pgoutput": "pgoutput", "test_decoding": "test-decoding"}
 """The formats of PostgreSQL's plugins. The formats of GaussDB's plugins depend on their options."""
@@ -26,6 +27,9 @@ _PARALLEL = {
 }
 """The usual options of mppdb_decoding: it decodes in parallel, in its binary style. They are not used by SQL functions,
 which do not decode in parallel, or if the caller asks for one decoder."""
+
+_TEXT = {"include-xids": True, "include-timestamp": True, "skip-empty-xacts": True}
+"""The usual options of test_decoding, which openGauss has too. It writes other lines than PostgreSQL's."""
 
 
 class Asked(NamedTuple):
@@ -73,13 +77,15 @@ def ask(
         return Asked("pgoutput", _texts({"proto_version": 1, "publication_names": names, **given}))
     if publications:
         raise OptionError(f"option publication: {plugin} has no publications, only pgoutput; choose tables instead")
-    if plugin == "test_decoding":
-        usual = {"include-xids": True, "include-timestamp": True, "skip-empty-xacts": True}
-        return Asked("test-decoding", _texts({**usual, **given}))
-    is_serial = str(given.get("parallel-decode-num", "")) == "1"
-    usual_options = _PARALLEL if plugin == "mppdb_decoding" and via == "streaming" and not is_serial else {}
-    options = {**usual_options, **given}
-    checked = Options.gaussdb(options, plugin=plugin, via=via)
+    is_serial = via != "streaming" or str(given.get("parallel-decode-num", "")) == "1"
+    usual: Mapping[str, Mapping[str, object]] = {
+        "mppdb_decoding": {} if is_serial else _PARALLEL,
+        "test_decoding": _TEXT,
+    }
+    options = {**usual.get(plugin, {}), **given}
+    if plugin == "test_decoding" and connection.feedback is POSTGRES_FEEDBACK:
+        return Asked(POSTGRES[plugin], _texts(options))
+    checked = Options.gaussdb(options, plugin=plugin, product=GAUSSDB[plugin].products[0], via=via)
     if checked.values["output-order"] == 1:
         raise OptionError(f"option options: output-order 1 is not supported here: {CSN_ORDER}")
     return Asked(checked.format, _texts(options), checked.mode == "parallel")
