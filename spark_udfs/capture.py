@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -299,6 +300,7 @@ class Capture(CaptureAnswers):
         from .chunks.light_pass import LightPass
 
         self._messages.positions.check_result(RESULT.names)
+        tables = None if tables is None else texts("tables", tables)
         options = LakeOptions.check(
             format=format,
             state=state,
@@ -313,26 +315,32 @@ class Capture(CaptureAnswers):
         )
         mode = str(self._options["mode"])
         order = arrow_types(StructType([*self._messages.positions.order_by]))
-        lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after, mode, order)
-        permissive = {**self._options, "mode": "PERMISSIVE"}
-        lakes.find_starts(lambda after: LightPass(self._messages, self._format, permissive, after))
-        after, reads = {**self._after, **lakes.after}, self._options
-        if rejects is not None:
-            reads = permissive
-        capture = self
-        if after != self._after or rejects is not None:
-            capture = Capture(self._messages, self._format, reads, after, rejects is not None)
-        capture = capture._of_tables(tables)
-        light, writes = capture._light, lakes.writes(capture._light, tables)
-        if state == "latest":
-            answer = partial(current_batches, light.reading_in_streams, writes)
-            rows = self._messages.map_streams(light.plans_of_streams, answer, PARTS)
-            parts = sorted(collected(rows.collect()).items())
-            done = {key: found for key, of_stream in parts for found in of_stream.values()}
-        else:
-            reading = capture._reading_with(capture._plans)
-            rows = self._messages.map_chunks(partial(file_batches, reading, writes), PARTS, capture._plans)
-            done = lakes.publish(light.parts_of(rows.collect()), light, capture._positions)
+        with ExitStack() as locks:
+            lakes = StreamLakes(locks, folder, options, self._format, self._messages.streams, self._after, mode, order)
+            permissive = {**self._options, "mode": "PERMISSIVE"}
+            lakes.find_starts(lambda after: LightPass(self._messages, self._format, permissive, after))
+            after, reads = {**self._after, **lakes.after}, self._options
+            if rejects is not None:
+                reads = permissive
+            capture = self
+            if after != self._after or rejects is not None:
+                capture = Capture(self._messages, self._format, reads, after, rejects is not None)
+            capture = capture._of_tables(tables)
+            light, writes = capture._light, lakes.writes(capture._light, tables)
+            if state == "latest":
+                answer = partial(current_batches, light.reading_in_streams, writes)
+                rows = self._messages.map_streams(light.plans_of_streams, answer, PARTS)
+                parts = sorted(collected(rows.collect()).items())
+                done = {key: found for key, of_stream in parts for found in of_stream.values()}
+            else:
+                reading = capture._reading_with(capture._plans)
+                rows = self._messages.map_chunks(partial(file_batches, reading, writes), PARTS, capture._plans)
+                try:
+                    written, positions = light.parts_of(rows.collect()), capture._positions
+                except BaseException:
+                    lakes.discard()
+                    raise
+                done = lakes.publish(written, light, positions)
         log_written(done, light)
         streams = arrow_types(StructType([*self._messages.positions.stream_by]))
         return self._spark.createDataFrame(with_streams(done, streams, RESULT))

@@ -400,9 +400,9 @@ class Capture(CaptureTables):
         self._listed = listed
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
-        with plan.options.locked(plan.folder, self._name, waits=True) as lake:  # for another attempt of this task
-            if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
-                return RESULT.empty_table()  # a task that was retried: the first attempt has committed
+        with plan.locked() as lake:
+            if lake is None:
+                return RESULT.empty_table()
             self._known_versions = lake.known_versions()
             stream = self.stream_of(filtered, mode or self._options.mode)
             choice = Choice(filtered, plan.options.keys, plan.options.schemas, is_batch=True)

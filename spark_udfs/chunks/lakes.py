@@ -6,6 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -54,12 +55,14 @@ class StreamLakes:
     after     the positions after which the streams go on
     mode      for values that do not fit
     order     the columns order_by
+    locks     keeps other writes out of the lakes; with state="latest", the tasks do
 
-    Raises OptionError and StateError.
+    Raises OptionError, StateError and LakeConflict.
     """
 
     def __init__(
         self,
+        locks: ExitStack,
         folder: Any,
         options: LakeOptions,
         format: str,
@@ -79,7 +82,9 @@ class StreamLakes:
         for stream in streams:
             key = stream_key(stream)
             own = _below(folder, stream)
-            lake = options.opened(own, format)
+            lake = locks.enter_context(options.locked(own, format))
+            if options.state == "latest":
+                locks.close()
             self._lakes[key] = one = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
             if rejects_folder is not None:
                 rejects, uri = _below(rejects_folder, stream), lake.store.uri("")
@@ -124,11 +129,18 @@ class StreamLakes:
                 table: {chunk: version for (_, chunk), version in of_chunks.items() if chunk is not None}
                 for table, of_chunks in light.versions_before([key], known[key]).items()
             }
-            plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
+            options = _of_tables(self._options, listed)
+            plan = LakePlan(one.folder, options, self._format, one.lake.manifest, one.lake.writer)
             found[key] = Write(plan, listed, versions, tables, one.after, self._mode, self._rejects.get(key))
             if self._options.state == "changes":
                 one.lake.begin()  # the files of the workers become part of it
         return found
+
+    def discard(self) -> None:
+        """Removes the files that tasks have written, which nothing names."""
+        for one in self._lakes.values():
+            for path in [*one.lake.files_of_this_write()]:
+                one.lake.store.delete(path)
 
     def publish(
         self,

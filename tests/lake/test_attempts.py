@@ -19,26 +19,27 @@ from wireformat.lake.stored.store import Store
 from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
 
-from .writing import KINDS, MESSAGES, capture_of, check, write
+from .writing import KEYS, KINDS, MESSAGES, capture_of, check, files_of, write
 
 END = wf.CapturePosition("gaussdb-binary")
 BEGUN = ".wireformat-begun"
-OPTIONS = {format: {"format": format, "state": state} for format, state in KINDS if state == "changes"}
+FORMATS = ["parquet", "delta"]
 
 
 class SourceError(Exception):
     """The source of an attempt has gone."""
 
 
-def opened(folder: Path, format: str) -> tuple[Lake, LakePlan]:
+def opened(folder: Path, format: str, state: str = "changes") -> tuple[Lake, LakePlan]:
     """A lake that is being written to, and what its tasks get."""
     others: dict[str, Any] = dict.fromkeys(
-        ("tables", "partition_by", "keys", "schemas", "rejects", "filesystem", "storage_options")
+        ("tables", "partition_by", "schemas", "rejects", "filesystem", "storage_options")
     )
-    options = LakeOptions.check(**OPTIONS[format], **others, mode="FAILFAST")
-    lake = options.opened(folder, "gaussdb-binary")
+    keys = KEYS if state == "latest" else None
+    options = LakeOptions.check(format=format, state=state, keys=keys, **others, mode="FAILFAST")
+    lake = options.opened(options.store(folder), "gaussdb-binary", "0f")
     lake.begin()
-    return lake, LakePlan(folder, options, "gaussdb-binary", lake.manifest)
+    return lake, LakePlan(folder, options, "gaussdb-binary", lake.manifest, lake.writer)
 
 
 def attempt(plan: LakePlan, *, fails: bool = False) -> list[TableFiles]:
@@ -70,7 +71,7 @@ def moves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
-@pytest.mark.parametrize("format", OPTIONS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_attempt_that_fails_after_another_has_won(format: str, moves: bool, tmp_path: Path) -> None:
     lake, plan = opened(tmp_path, format)
     files = attempt(plan)
@@ -82,7 +83,7 @@ def test_an_attempt_that_fails_after_another_has_won(format: str, moves: bool, t
     check(MESSAGES, tmp_path, "changes")
 
 
-@pytest.mark.parametrize("format", OPTIONS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_attempt_that_fails_leaves_the_note_of_the_write(format: str, tmp_path: Path) -> None:
     """Else the next write would not look for what the driver leaves when it is killed."""
     lake, plan = opened(tmp_path, format)
@@ -129,7 +130,7 @@ def test_two_attempts_that_succeed(moves: bool, tmp_path: Path) -> None:
     assert lake.store.has(foreign)
 
 
-@pytest.mark.parametrize("format", OPTIONS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_attempt_that_ends_after_the_commit(format: str, moves: bool, tmp_path: Path) -> None:
     lake, plan = opened(tmp_path, format)
     late = replace(plan, manifest=replace(plan.manifest, tables={}))  # as it was pickled
@@ -159,6 +160,28 @@ def test_current_rows_of_two_attempts(moves: bool, tmp_path: Path, monkeypatch: 
         with pytest.raises(wf.LakeConflict, match="another process"):
             write(MESSAGES, tmp_path, "parquet", "latest")
     check(MESSAGES, tmp_path, "latest")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_task_that_is_retried_after_its_commit(format: str, tmp_path: Path) -> None:
+    """It has nothing to do, even where current rows cannot be written a second time."""
+    _, plan = opened(tmp_path, format, "latest")
+    listed = capture_of(MESSAGES).tables()
+    assert len(capture_of(MESSAGES).write_listed(plan, listed, None))
+    before = files_of(tmp_path)
+    assert not len(capture_of(MESSAGES).write_listed(plan, listed, None))
+    assert files_of(tmp_path) == before
+    check(MESSAGES, tmp_path, "latest")
+
+
+def test_a_task_before_which_another_write_has_committed(tmp_path: Path) -> None:
+    """That write is not taken for an earlier attempt: the messages of the task are not in the lake."""
+    _, plan = opened(tmp_path, "delta", "latest")
+    listed = capture_of(MESSAGES).tables()
+    write(MESSAGES[:40], tmp_path, "delta", "latest")
+    with pytest.raises(wf.LakeConflict, match="another process wrote to it"):
+        capture_of(MESSAGES).write_listed(plan, listed, None)
+    check(MESSAGES[:40], tmp_path, "latest")
 
 
 @pytest.mark.parametrize(("format", "state"), KINDS)

@@ -18,6 +18,7 @@ from wireformat.lake.delta.folder import DeltaFolder
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import Choice, LakeOptions
 from wireformat.lake.result import TableFiles
+from wireformat.lake.stored.manifest import Manifest
 from wireformat.lake.stored.store import Store
 from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
@@ -90,9 +91,9 @@ def chunks_of(folder: Path, format: str) -> tuple[Lake, list[TableFiles]]:
         storage_options=None,
         mode="FAILFAST",
     )
-    lake = options.opened(folder, "gaussdb-binary")
+    lake = options.opened(options.store(folder), "gaussdb-binary", "0f")
     lake.begin()
-    of_chunk = LakePlan(folder, options, "gaussdb-binary", lake.manifest).lake_of_chunk(0)
+    of_chunk = LakePlan(folder, options, "gaussdb-binary", lake.manifest, lake.writer).lake_of_chunk(0)
     chosen = ReadOptions.check()
     stream = capture_of(MESSAGES).stream_of(chosen, "FAILFAST")
     return lake, joined([LakeWriter(stream, of_chunk, Choice(chosen, None, {}), None, 1 << 20).write_files()])
@@ -122,6 +123,21 @@ def test_files_of_chunks_that_are_not_published(at_once: int, tmp_path: Path, mo
     assert [path.parent.name for path in sorted(tmp_path.rglob("*.parquet"))] == sorted(
         Path(one.table.folder).name for one in files[: max(2, at_once)]
     )
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_files_of_chunks_without_a_manifest(moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have names that readers see then."""
+    monkeypatch.setattr(Store, "moves", moves)
+    lake, files = chunks_of(tmp_path, "parquet")
+
+    def full(store: Store, manifest: Manifest) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("wireformat.lake.lake.write_manifest", full)
+    with pytest.raises(OSError, match="No space left"):
+        publish(lake, files, END)
+    assert not [*tmp_path.rglob("*.parquet")]
 
 
 @pytest.mark.parametrize("moves", [True, False])

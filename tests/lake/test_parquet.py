@@ -136,8 +136,8 @@ def test_names_of_files(tmp_path: Path) -> None:
     options = LakeOptions.check(
         **names, tables=None, rejects=None, filesystem=None, storage_options=None, mode="FAILFAST"
     )
-    lake = options.opened(tmp_path, "gaussdb-binary")
-    chunk = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest).lake_of_chunk(9)
+    lake = options.opened(options.store(tmp_path), "gaussdb-binary", "0f")
+    chunk = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest, lake.writer).lake_of_chunk(9)
     paths = [one.new_path("a/t", index) for one in (lake, chunk) for index in (0, 1, 2)]
     assert paths[:3] == sorted(paths[:3])
     assert paths[3:] == sorted(paths[3:])

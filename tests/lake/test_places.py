@@ -31,6 +31,29 @@ def test_a_file_system_in_memory() -> None:
         assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
 
 
+class LocalOfFsspec:
+    """As fsspec.implementations.local.LocalFileSystem."""
+
+    protocol = ("file", "local")
+
+    def isfile(self, path: str) -> bool:
+        return Path(path).is_file()
+
+    def _strip_protocol(self, path: str) -> str:
+        return str(Path(path.removeprefix("file://")).absolute())
+
+
+def test_local_folders_behind_other_file_systems(tmp_path: Path) -> None:
+    """Writes are locked there, and wait for the disk."""
+    below = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
+    for folder, filesystem in (("lake", below), (f"{tmp_path}/lake", LocalOfFsspec())):
+        store = Store.of(folder, filesystem, None, durable=True)
+        assert store.is_durable
+        assert store.identity == str(tmp_path / "lake")
+    capture_of(MESSAGES).write("lake", filesystem=below)
+    check(MESSAGES, tmp_path / "lake", "changes")
+
+
 @pytest.mark.parametrize(("format", "state"), KINDS)
 def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As object stores are written to: files have their names at once."""

@@ -8,15 +8,17 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.lake.delta.folder import DeltaFolder
 
 from .histories import TABLES
 from .reading import in_order, values
-from .writing import KEYS, KINDS, MESSAGES, capture_of, check, expected
+from .writing import KEYS, KINDS, MESSAGES, Stopped, capture_of, check, expected
 
 HALF = len(MESSAGES) // 2
 
@@ -34,6 +36,7 @@ class Disk:
         self._names: dict[int, dict[str, int]] = {}
         self._open: dict[int, int] = {}  # keeps the numbers of deleted files from being used again
         monkeypatch.setattr(os, "fsync", self._fsync)
+        monkeypatch.setattr(os, "sync", self._sync)
 
     def _fsync(self, file: int) -> None:
         self.at_flush()
@@ -44,6 +47,12 @@ class Disk:
         else:
             self._data[found.st_ino] = os.pread(file, found.st_size, 0)
         self.at_flush()
+
+    def _sync(self) -> None:
+        for path in (self.folder, *self.folder.rglob("*")):
+            file = os.open(path, os.O_RDONLY)
+            self._fsync(file)
+            os.close(file)
 
     def after_power_cut(self, target: Path, *, names_come_first: bool, of_logs: float = 0) -> Path:
         """Writes what is there after a power cut to another folder.
@@ -175,6 +184,47 @@ def test_a_commit_that_was_cut_at_the_end_of_a_line(begin: int, state: str, ends
         write(MESSAGES, cut, "delta", state)
         check(MESSAGES, cut, state)
         shutil.rmtree(cut)
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_commits_of_a_write_that_was_killed(
+    state: str, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next write does not make them again, so it waits until they are on the disk."""
+
+    def killed(folder: DeltaFolder) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaFolder, "flush", killed)
+        with pytest.raises(Stopped):
+            write(MESSAGES, disk.folder, "delta", state)
+    write(MESSAGES, disk.folder, "delta", state)
+    check(MESSAGES, disk.after_power_cut(tmp_path / "found", names_come_first=False), state)
+    disk.close()
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "cut, with a checkpoint"])
+def test_a_damaged_commit_below_others(damage: str, tmp_path: Path) -> None:
+    """The disk may have had a later commit, or a checkpoint, before it."""
+    folder = tmp_path / "lake"
+    for end in (HALF, HALF + 20, len(MESSAGES)):
+        write(MESSAGES[:end], folder, "delta", "changes")
+        if end == HALF:
+            before = (folder / "_wireformat.json").read_bytes()
+    (folder / "_wireformat.json").write_bytes(before)
+    (folder / ".wireformat-begun").write_bytes(b"")
+    for log in folder.rglob("_delta_log"):
+        _, commit, *_ = sorted(log.glob("*.json"))
+        if damage == "missing":
+            commit.unlink()
+            continue
+        if damage != "cut":
+            deltalake.DeltaTable(log.parent).create_checkpoint()
+            commit = sorted(log.glob("*.json"))[-1]
+        commit.write_bytes(commit.read_bytes()[:50])
+    write(MESSAGES, folder, "delta", "changes")
+    check(MESSAGES, folder, "changes")
 
 
 def contents(folder: Path) -> frozenset[tuple[str, bytes]]:

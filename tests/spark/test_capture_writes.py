@@ -14,11 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.chunks.lakes import StreamLakes
+from spark_udfs.chunks.light_pass import LightPass
+from wireformat.lake.stored.store import Store
 from wireformat.options.table_names import written
 
 from ..lake.histories import messages_of
 from ..lake.reading import manifest_of, read, tables_of, values
 from ..lake.test_later_writes import INSERTED, transaction, update
+from ..lake.writing import files_of
 from ..servers.captures import read_capture
 from .capture_streams import LAYOUTS, READ_BY_WORKERS, are_read_by_workers, as_in, streams_of
 from .raw_streams import (
@@ -198,3 +202,73 @@ def test_a_lake_keeps_its_tables(one_stream: tuple[DataFrame, list[bytes]], tmp_
             go_on.write(tmp_path, **options)
     wf.Capture(messages, "pgoutput").write(tmp_path, tables=["shop.orders_0"], **options)
     assert wf.lake.position(tmp_path).delivered.lsn == lsn
+
+
+def capture_of(df: DataFrame) -> spark_udfs.Capture:
+    return spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+
+
+def test_a_write_beside_another_one(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path) -> None:
+    """Each refuses to begin while the other is under way, before it changes anything."""
+    df, messages = one_stream
+    one = wf.Capture(messages, "pgoutput")
+    publish = StreamLakes.publish
+
+    def meanwhile(lakes: StreamLakes, *given: Any) -> Any:
+        with pytest.raises(wf.LakeConflict, match="another process is writing"):
+            one.write(tmp_path / "lake")
+        return publish(lakes, *given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StreamLakes, "publish", meanwhile)
+        capture_of(df).write(tmp_path / "lake")
+    before = files_of(tmp_path / "lake")
+    assert before
+    for state in ("changes", "latest"):
+        with Store.of(tmp_path / "lake", None, None).locked(), pytest.raises(wf.LakeConflict, match="is writing"):
+            capture_of(df).write(tmp_path / "lake", state=state)
+    assert files_of(tmp_path / "lake") == before
+
+
+def test_a_write_that_another_one_overtakes(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path) -> None:
+    """The task that writes the tables as they stand does not take it for an earlier attempt of its own."""
+    df, messages = one_stream
+    messages = messages[: len(messages) // 2]
+    writes = StreamLakes.writes
+
+    def meanwhile(lakes: StreamLakes, *given: Any) -> Any:
+        wf.Capture(messages, "pgoutput").write(tmp_path / "lake", format="delta", state="latest")
+        return writes(lakes, *given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StreamLakes, "writes", meanwhile)
+        with pytest.raises(PythonException, match="LakeConflict"):
+            capture_of(df).write(tmp_path / "lake", format="delta", state="latest")
+    wf.Capture(messages, "pgoutput").write(tmp_path / "one machine", format="delta", state="latest")
+    assert wf.lake.position(tmp_path / "lake") == wf.lake.position(tmp_path / "one machine")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_write_that_fails_after_its_tasks(
+    kind: str, one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of tasks that have succeeded do not stay either."""
+
+    parts_of = LightPass.parts_of
+
+    def fails(light: LightPass, rows: Any) -> Any:
+        found = parts_of(light, rows)
+        if [*(tmp_path / "lake").rglob("*.parquet")]:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(LightPass, "parts_of", fails)
+    with pytest.raises(KeyboardInterrupt):
+        capture_of(one_stream[0]).write(tmp_path / "lake", format=kind)
+    assert not [*(tmp_path / "lake").rglob("*.parquet")]
+
+
+def test_tables_that_can_be_read_once(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path) -> None:
+    capture_of(one_stream[0]).write(tmp_path / "all")
+    capture_of(one_stream[0]).write(tmp_path / "lake", tables=iter(["shop.*"]))
+    assert tables_of(tmp_path / "lake") == tables_of(tmp_path / "all") != []

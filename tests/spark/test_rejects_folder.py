@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -102,7 +103,7 @@ def test_a_write_that_is_repeated(moves: bool, tmp_path: Path, monkeypatch: pyte
 
 
 def lakes_of(folder: Any, fields: pa.Schema, **options: Any) -> StreamLakes:
-    return StreamLakes(folder, options_of(**options), FORMAT, [()], {}, "PERMISSIVE", fields)
+    return StreamLakes(ExitStack(), folder, options_of(**options), FORMAT, [()], {}, "PERMISSIVE", fields)
 
 
 @pytest.mark.parametrize("name", ["commit_lsn", "Ordinal", "raw"])

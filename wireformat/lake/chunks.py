@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import LakeConflict
 from ..stream.capture_position import CapturePosition
 from .delta.folder import DeltaFolder
 from .delta.log import commit_properties
-from .lake import PUBLISHED_AT_ONCE, Lake, attempt_of, for_each
+from .lake import PUBLISHED_AT_ONCE, Lake, for_each
 from .options import LakeOptions
 from .result import TableFiles
-from .stored.manifest import Manifest
+from .stored.manifest import Manifest, read_manifest
 from .table_folder import publish_files
 
 
@@ -24,12 +26,29 @@ class LakePlan:
     options    of the write
     stream     format of the stream
     manifest   before the write
+    writer     what names the write
     """
 
     folder: Any
     options: LakeOptions
     stream: str
     manifest: Manifest
+    writer: str
+
+    @contextmanager
+    def locked(self) -> Iterator[Lake | None]:
+        """Yields the lake, for the task that writes all of it; None if an earlier attempt has committed the write.
+
+        Waits for another attempt that is writing. Raises LakeConflict if another write has come between.
+        """
+        store = self.options.store(self.folder)
+        with store.locked(waits=True):
+            there = read_manifest(store)
+            if there is not None and there.writer == self.writer:
+                yield None
+                return
+            Lake(store, self.manifest, self.stream, self.writer).check_alone()
+            yield self.options.opened(store, self.stream, self.writer)
 
     def lake_of_chunk(self, chunk: int) -> Lake:
         """Returns the lake for one chunk. It is not committed, and what earlier writes left is not removed."""
@@ -40,15 +59,8 @@ class _ChunkLake(Lake):
     """The lake, as the task of one chunk sees it."""
 
     def __init__(self, plan: LakePlan, chunk: int) -> None:
-        self.store = plan.options.store(plan.folder)
-        self.format, self.state = plan.options.format, plan.options.state
-        self.stream = plan.stream
-        self.manifest = plan.manifest
-        self._write = plan.manifest.writes + 1
-        self._attempt = attempt_of(self.store)
-        self._leftovers = {}
+        super().__init__(plan.options.store(plan.folder), plan.manifest, plan.stream, plan.writer)
         self._has_begun = True  # by the process that has opened the lake
-        self._targets = {}
         self._chunk = chunk
 
     def new_path(self, folder: str, index: int = 0) -> str:
@@ -100,9 +112,9 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
         lake.commit(position)
         if lake.format != "delta":
             _remove_others(lake, tables)
-    except BaseException:
-        if not lake.was_committed():
-            discard(lake, waiting.values())
+    except BaseException as error:
+        if not lake.was_committed():  # after a conflict, a file with its name may be the other one's
+            discard(lake, waiting.values(), with_names=not isinstance(error, LakeConflict))
         raise
 
 
@@ -118,8 +130,10 @@ def _remove_others(lake: Lake, tables: Iterable[TableFiles]) -> None:
                 lake.store.delete(path)
 
 
-def discard(lake: Lake, tables: Iterable[TableFiles]) -> None:
-    """Removes the files of tables that were not published."""
+def discard(lake: Lake, tables: Iterable[TableFiles], *, with_names: bool = False) -> None:
+    """Removes the files of tables that were not published; also those that have their names already."""
     for table in tables:
         for file in table.files:
             lake.store.delete(file.unfinished)
+            if with_names:
+                lake.store.delete(file.path)

@@ -37,47 +37,28 @@ _BEGUN = f"{HIDDEN}begun"
 class Lake:
     """A lake that is written to, by one write at a time.
 
-    store          the folder
-    format         parquet or delta
-    state          changes or latest
-    partition_by   as `Capture.write` takes it
-    patterns       the patterns of the tables that are written
-    stream         the format of the stream
-
-    `manifest` is that of the last write, to which this one adds.
-
-    Raises OptionError if the lake in the folder is of another kind, and StateError if its manifest is damaged.
+    store      the folder
+    manifest   that of the last write, to which this one adds
+    stream     the format of the stream
+    writer     what names this write
     """
 
-    def __init__(
-        self,
-        store: Store,
-        format: str,
-        state: str,
-        partition_by: str | Mapping[str, str] | None,
-        patterns: list[str],
-        stream: str,
-    ) -> None:
-        self.store = store
-        self.format = format
-        self.state = state
-        self.stream = stream
-        self.manifest = checked_manifest(store, format, state, partition_by, patterns, stream)
-        self._write = self.manifest.writes + 1
-        self._attempt = attempt_of(store)
-        self._has_begun = self.store.has(_BEGUN)
-        self._leftovers = self._cleaned()
+    def __init__(self, store: Store, manifest: Manifest, stream: str, writer: str) -> None:
+        self.store, self.manifest, self.stream, self.writer = store, manifest, stream, writer
+        self.format, self.state = manifest.format, manifest.state
+        self._write = manifest.writes + 1
+        self._attempt = attempt_of(store, writer)
+        self._has_begun = False
+        self._leftovers: dict[str, None] = {}
+        """Finished files of an earlier write that the manifest does not name; of Delta tables, the log may."""
         self._targets: dict[tuple[str, str], TableFolder] = {}
 
-    def _cleaned(self) -> dict[str, None]:
-        """Removes what an earlier write left unfinished. Returns its finished files, which the manifest does not name;
-        of Delta tables, the log may.
-
-        It looks at all files, but only if the earlier write did not end.
-        """
-        leftovers: dict[str, None] = {}
+    def clean(self) -> None:
+        """Removes what an earlier write left unfinished. It looks at all files, but only if that write did not end."""
+        self._has_begun = self.store.has(_BEGUN)
         if not self._has_begun:
-            return leftovers
+            return
+        self.store.flush_all()
         if self.format == "delta":
             undo_damaged_commits(self.store)
         for path in filter(is_of_lake, self.store.files()):
@@ -87,8 +68,7 @@ class Lake:
                 if found or folder in ("", EARLIER):  # else of a lake in the folder of a table
                     self.store.delete(path)
             elif found and int(found[1]) > self.manifest.writes:
-                leftovers[path] = None
-        return leftovers
+                self._leftovers[path] = None
 
     def begin(self) -> None:
         """Notes that a write has begun, so that the next one looks for what this one may leave."""
@@ -130,12 +110,12 @@ class Lake:
         number = f"_{index:04d}" if index else ""
         return f"{folder}/wireformat-{self._write:06d}{self._attempt}{number}.parquet"
 
-    def files_of_this_write(self, folder: str) -> Iterator[str]:
+    def files_of_this_write(self, folder: str = "") -> Iterator[str]:
         """Yields the files in a folder that have, or were to get, names of this write, also those of another attempt to
         make it."""
         for path in filter(is_of_lake, self.store.files(folder)):
             found = _FILE.fullmatch(shown_name(path))
-            if found and int(found[1]) == self._write:
+            if found and int(found[1]) == self._write and (self.store.moves or f"-{self.writer}" in path):
                 yield path
 
     def check_alone(self) -> None:
@@ -163,7 +143,7 @@ class Lake:
         for path in unlogged(self.store, left):
             self.store.delete(path)
         self.manifest.tables = dict(sorted(self.manifest.tables.items()))  # threads have added them
-        self.manifest.writes = self._write
+        self.manifest.writes, self.manifest.writer = self._write, self.writer
         self.manifest.position = position
         write_manifest(self.store, self.manifest)
         self._end()
@@ -173,13 +153,14 @@ class Lake:
             self.store.delete(_BEGUN)
 
     def was_committed(self) -> bool:
-        """Whether the manifest names what this write has written; a write may fail directly after its commit."""
+        """Whether the manifest is that of this write, which may fail directly after its commit."""
         there = read_manifest(self.store)
-        return there is not None and there.writes >= self._write
+        return there is not None and there.writer == self.writer
 
     def discard(self) -> None:
-        """Removes the files of this write, unless it was committed."""
-        if self.was_committed():
+        """Removes the files of this write, unless it or another one was committed, whose files may have their names."""
+        there = read_manifest(self.store)
+        if there is not None and there.writes >= self._write:
             return
         self._discard_files()
         if not self._leftovers and not any(target.may_be_logged for target in self._targets.values()):
@@ -200,7 +181,11 @@ def checked_manifest(
 ) -> Manifest:
     """Returns the manifest of a lake, or a new one if the folder has none. Changes no file.
 
-    The arguments are those of `Lake`. Raises OptionError if the lake is of another kind, and StateError.
+    partition_by   as `Capture.write` takes it
+    patterns       the patterns of the tables that are written
+    stream         the format of the stream
+
+    Raises OptionError if the lake is of another kind, and StateError if its manifest is damaged.
     """
     partitions = partition_by if partition_by is None or isinstance(partition_by, str) else {**partition_by}
     found = read_manifest(store)
@@ -235,13 +220,15 @@ def checked_manifest(
     return manifest
 
 
-def attempt_of(store: Store) -> str:
+def attempt_of(store: Store, writer: str = "") -> str:
     """Returns a part of the names of files that tells this attempt to write from others; "" if none is needed.
+
+    writer   what names the write, which several tasks may attempt
 
     It is needed where a file cannot be renamed when it is published, as in an object store: an attempt that fails would
     otherwise remove the files of one that succeeded.
     """
-    return "" if store.moves else f"-{secrets.token_hex(4)}"
+    return "" if store.moves else f"-{writer}{secrets.token_hex(4)}"
 
 
 def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:

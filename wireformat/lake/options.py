@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ..options.table_names import TableName, canonical_patterns, one_table, sugg
 from ..sources.handed_rows import HandedRows
 from ..sources.identities import Identities
 from .lake import Lake, checked_manifest
+from .stored.manifest import Manifest
 from .stored.store import Store
 
 _FORMATS = ("parquet", "delta")
@@ -164,26 +166,32 @@ class LakeOptions:
         """Returns the store of a folder; raises OptionError and MissingExtra."""
         return Store.of(folder, self.filesystem, self.storage_options, durable=self.durable)
 
-    def opened(self, folder: Any, stream: str) -> Lake:
-        """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
-        return self._lake(self.store(folder), stream)
-
     @contextmanager
-    def locked(self, folder: Any, stream: str, *, waits: bool = False) -> Iterator[Lake]:
-        """Yields what `opened` returns, and keeps other writes out of it meanwhile; see `Store.locked`."""
-        store = self.store(folder)
-        with store.locked(waits=waits):
-            yield self._lake(store, stream)
+    def locked(self, folder: Any, stream: str) -> Iterator[Lake]:
+        """Yields the lake in a folder, and keeps other writes out of it meanwhile; see `Store.locked`.
 
-    def _lake(self, store: Store, stream: str) -> Lake:
-        lake = Lake(store, self.format, self.state, self.partition_by, self.patterns, stream)
+        stream   the format of the stream
+
+        Raises OptionError, StateError and LakeConflict.
+        """
+        store = self.store(folder)
+        with store.locked():
+            yield self.opened(store, stream, secrets.token_hex(4))
+
+    def opened(self, store: Store, stream: str, writer: str) -> Lake:
+        """Returns the lake in a folder that is locked, without what an earlier write left; see `Lake`."""
+        lake = Lake(store, self._manifest(store, stream), stream, writer)
+        lake.clean()
         if self.publications is not None:
             lake.manifest.publications = self.publications
         return lake
 
     def check_lake(self, folder: Any, stream: str) -> None:
         """Raises OptionError if the lake in a folder is of another kind. Does not disturb a write in progress."""
-        checked_manifest(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
+        self._manifest(self.store(folder), stream)
+
+    def _manifest(self, store: Store, stream: str) -> Manifest:
+        return checked_manifest(store, self.format, self.state, self.partition_by, self.patterns, stream)
 
 
 def _by_table(option: str, given: Mapping[str, Any]) -> dict[str, Any]:

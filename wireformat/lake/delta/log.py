@@ -121,22 +121,44 @@ def undo_damaged_commits(store: Store) -> None:
         if folder.endswith(_LOG) and is_of_lake(folder):
             logs.setdefault(folder.removesuffix(_LOG), []).append(name)
     for folder, names in logs.items():
-        for name in names:
-            if name.endswith(_CHECKPOINT) and not store.is_parquet(f"{log_of(folder)}/{name}"):
-                store.delete(f"{log_of(folder)}/{name}")
-                store.delete(f"{log_of(folder)}/{LAST_CHECKPOINT}")  # it may name the deleted one
-        for version in sorted((int(name[:20]) for name in names if _COMMIT.fullmatch(name)), reverse=True):
-            if _is_whole(store, folder, version):
-                break
+        log = log_of(folder)
+        commits = {int(name[:20]) for name in names if _COMMIT.fullmatch(name)}
+        checkpoints = {int(name[:20]): name for name in names if name.endswith(_CHECKPOINT)}
+        whole = {version for version, name in checkpoints.items() if store.is_parquet(f"{log}/{name}")}
+        kept = _last_whole(store, folder, commits, whole)
+        for version in filter(kept.__lt__, commits):
             store.delete(commit_path(folder, version))
+        for version in checkpoints:
+            if version > kept or version not in whole:
+                store.delete(checkpoint_path(folder, version))
+                store.delete(f"{log}/{LAST_CHECKPOINT}")  # it may name the deleted one
+
+
+def _last_whole(store: Store, folder: str, commits: set[int], checkpoints: set[int]) -> int:
+    """Returns the version of the last commit to keep. Those after it are damaged, or follow a damaged or missing one.
+
+    Only the last commits need all of their files: others may have compacted and vacuumed the table since earlier ones.
+    """
+    begin = max(checkpoints, default=min(commits, default=0))
+    kept = begin - (begin in commits)
+    while kept + 1 in commits and _actions(store, folder, kept + 1):
+        kept += 1
+    while kept >= begin and kept in commits and not _is_whole(store, folder, kept):
+        kept -= 1
+    return kept
+
+
+def _actions(store: Store, folder: str, version: int) -> list[Any]:
+    """Returns the actions of a commit; none if it is damaged."""
+    try:
+        return [json.loads(line) for line in (store.read(commit_path(folder, version)) or b"").splitlines()]
+    except ValueError:
+        return []
 
 
 def _is_whole(store: Store, folder: str, version: int) -> bool:
     """Whether a commit is complete, and the files in the table's folder that it adds have their sizes."""
-    try:
-        actions = [json.loads(line) for line in (store.read(commit_path(folder, version)) or b"").splitlines()]
-    except ValueError:
-        return False
+    actions = _actions(store, folder, version)
     about: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     # Commits of earlier releases do not say how many application transactions they have.
     expected = int(about[_TRANSACTIONS]) if _TRANSACTIONS in about else int(POSITION in about)

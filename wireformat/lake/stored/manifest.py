@@ -98,6 +98,7 @@ class Manifest:
     earlier        the paths of lists of files, in the order of their writes
     publications   the publications from which the last write of a slot has read; None if there was none, or only by an
                    earlier release
+    writer         what names the last write; None if an earlier release has made it
     """
 
     format: str
@@ -109,6 +110,7 @@ class Manifest:
     tables: dict[tuple[str, str], StoredTable] = field(default_factory=dict)
     earlier: list[str] = field(default_factory=list)
     publications: list[str] | None = None
+    writer: str | None = None
 
     def copy_of(self, table: tuple[str, str]) -> StoredTable:
         """Returns a table, as it may change while a write is not published; a new one if there is none."""
@@ -129,6 +131,7 @@ class Manifest:
             **({} if self.patterns is None else {"patterns": self.patterns}),
             **({} if self.publications is None else {"publications": self.publications}),
             "writes": self.writes,
+            "writer": self.writer,
             "position": None if self.position is None else json.loads(self.position.to_json()),
             "earlier": self.earlier,
             "tables": [
@@ -178,6 +181,8 @@ class Manifest:
             check({"column": partition_by}, {"column": maybe(TEXT)}, KIND)
         lists = {name: fields[name] for name in ("patterns", "publications") if name in fields}
         check(lists, {name: [TEXT] for name in lists}, KIND)
+        writer = fields.get("writer")
+        check({"writer": writer}, {"writer": maybe(TEXT)}, KIND)
         return cls(
             fields["format"],
             fields["state"],
@@ -188,6 +193,7 @@ class Manifest:
             tables,
             [*fields.get("earlier", ())],
             lists.get("publications"),
+            writer,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +27,9 @@ HIDDEN = ".wireformat-"
 
 _HIDDEN_BYTES = 4
 """Random bytes that follow, as hex digits. Then comes the name that the file is to get."""
+
+_OBJECT_STORES = re.compile(r"\b(s3|gcs|gs|abfs|az)\b")
+"""In the names of file systems of pyarrow and fsspec, such as `s3` and `py::fsspec+('s3', 's3a')`."""
 
 _MAY_NOT = "a folder that this user may read and write", "change its owner or permissions, or pass another folder"
 _IN_THE_WAY = "a path whose parents are folders", "move away what is in the way, or pass another folder"
@@ -96,6 +100,11 @@ class Store:
                 raise OptionError(f"option storage_options: expected a mapping, got {shown(storage_options)}")
             texts("storage_options", [*storage_options, *storage_options.values()])
         if filesystem is not None:
+            if isinstance(filesystem, pafs.SubTreeFileSystem) and "://" not in text:  # a local one can be locked
+                text = f"{filesystem.base_path}{text.lstrip('/')}"
+                filesystem = filesystem.base_fs
+            if "file" in getattr(filesystem, "protocol", ()):
+                text, filesystem = filesystem._strip_protocol(text), pafs.LocalFileSystem()
             if not isinstance(filesystem, pafs.FileSystem):
                 if isinstance(filesystem, type) or not hasattr(filesystem, "isfile"):
                     raise OptionError(f"option filesystem: expected one of pyarrow or fsspec, got {shown(filesystem)}")
@@ -125,7 +134,7 @@ class Store:
     @property
     def moves(self) -> bool:
         """Whether a file can be renamed in one step. Object stores cannot do it, but show only complete files."""
-        return not self._has_handler and self._filesystem.type_name not in ("s3", "gcs", "abfs")
+        return not self._has_handler and _OBJECT_STORES.search(self._filesystem.type_name) is None
 
     @property
     def _has_handler(self) -> bool:
