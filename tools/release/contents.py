@@ -13,7 +13,7 @@ PAGES = "wireformat/pages/"
 """The folder of the pages that errors name."""
 MUST_HAVE = (
     *("wireformat/py.typed", "spark_udfs/py.typed", "wireformat/__init__.py", "spark_udfs/__init__.py"),
-    *(f"{PAGES}{page}.md" for page in ("errors", "install", "lake_writes", "live_checks")),
+    *(f"{PAGES}{page}.md" for page in ("errors", "lake_writes", "live_checks")),
 )
 SOURCES = ("tests/__init__.py", "docs/conf.py", "CHANGELOG.md", "README.md", "LICENSE", "Makefile", "constraints.txt")
 """Some of what a source distribution must have, so that its tests and its site can be built from it."""

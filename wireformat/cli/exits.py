@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from ..errors import LakeError, MissingExtra, OptionError, ServerError, WireformatError
+from ..errors import LakeError, OptionError, ServerError, WireformatError
 from .screen import say
 
 BAD_DATA = 1
@@ -41,7 +41,6 @@ _CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (OptionError, BAD_USAGE, _ERRORS),
     (ServerError, BAD_DATA, "live_checks.md"),
     (LakeError, BAD_DATA, "lake_writes.md"),
-    (MissingExtra, BAD_DATA, "install.md"),
     (WireformatError, BAD_DATA, _ERRORS),
     (OSError, BAD_DATA, _ERRORS),
 )

@@ -122,9 +122,11 @@ class DeltaFolder:
             now.transactions, before.lsn if now.lsn is None else now.lsn, before.csn if now.csn is None else now.csn
         )
         _KEPT[self._key] = KeptTable(self.table, done, self.relation_id if relation_id is None else relation_id, last)
-        for key in [*_KEPT]:  # other threads also keep tables
-            if sum(kept.table.version() for kept in [*_KEPT.values()]) > _MOST_COMMITS:
-                _KEPT.pop(key, None)
+        sizes = {key: kept.table.version() for key, kept in [*_KEPT.items()]}  # other threads also keep tables
+        while sum(sizes.values()) > _MOST_COMMITS:  # the largest one goes, so that not all of them are read each time
+            largest = max(sizes, key=sizes.__getitem__)
+            del sizes[largest]
+            _KEPT.pop(largest, None)
 
     def _kept(self) -> KeptTable | None:
         """Returns the kept table; None if there is none, or if another process has replaced it or written to it."""
