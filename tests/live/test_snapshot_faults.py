@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,38 @@ def test_a_disk_that_is_full(db: Database, tmp_path: Path, monkeypatch: pytest.M
         assert len(waits) == 3
         assert [*disk.glob("wireformat-*")] == []
         check_lake(db, lake)
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_disk_that_is_full_when_delta_tables_have_their_rows(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """The manifest is written again, and the rows stay: the logs of the tables say that they are there."""
+    deltalake = pytest.importorskip("deltalake")
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    commit, commits = Lake.commit, list[Any]()
+
+    def full(self: Lake, position: Any) -> None:
+        commits.append(position)
+        if len(commits) == 2:  # after that of the position where the slot begins
+            raise OSError(errno.ENOSPC, "No space left on device")
+        commit(self, position)
+
+    monkeypatch.setattr(Lake, "commit", full)
+    db.execute("create table u (id int primary key)", "alter publication p add table u")
+    db.execute("insert into t values (1, 'a', 1)", "insert into u values (1), (2)")
+    db.follow(tmp_path, format="delta", state=state, **SNAPSHOT)
+    assert len(commits) > 2
+    assert [deltalake.DeltaTable(tmp_path / "public" / table).to_pyarrow_table().num_rows for table in ("t", "u")] == [
+        1,
+        2,
+    ]
+    db.execute("insert into t values (2, 'b', 1)", "insert into u values (3)")
+    db.follow(tmp_path, format="delta", state=state)
+    assert [deltalake.DeltaTable(tmp_path / "public" / table).to_pyarrow_table().num_rows for table in ("t", "u")] == [
+        2,
+        3,
+    ]
 
 
 def test_a_disk_that_is_full_when_a_transaction_waits_in_a_file(

@@ -271,6 +271,7 @@ class Follower:
                 raise Stopped
             now_copied = None if found.is_last else (*copied, *found.tables)
             at = self._reached()._replace(lsn=found.lsn, copied=now_copied)
+            self._with_room(lambda: self.sink.empty_unfinished(found.tables))  # once: other attempts keep the rows
             self.position, rows = self._with_room(lambda: self._write_copied(found, asked, at))
         self.retries.note_success()
         self.reports.progress = self.reports.progress.with_rows(rows)
@@ -278,7 +279,6 @@ class Follower:
 
     def _write_copied(self, found: Snapshot, asked: Asked, at: SlotPosition) -> tuple[CapturePosition, dict[str, int]]:
         """Writes the rows of a snapshot, perhaps again after an attempt that failed."""
-        self.sink.empty_unfinished(found.tables)
         state = f"snapshot: writes {counted(found.rows, 'row')}"
 
         def tell(messages: int) -> None:
