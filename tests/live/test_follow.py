@@ -203,6 +203,30 @@ def test_test_decoding(tmp_path: Path) -> None:
         assert db.confirmed() == wf.lake.position(lake).slot.lsn  # type: ignore[union-attr]
 
 
+TEST_DECODING: dict[str, Any] = {"publication": None, "plugin": "test_decoding"}
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("options", [TEST_DECODING, {**TEST_DECODING, "via": "sql"}, {}, {"via": "sql"}])
+def test_texts_of_a_server_that_converts_none(tmp_path: Path, options: dict[str, Any]) -> None:
+    """They are in the encoding that the option names; without it, the error does not have them."""
+    if 15 not in installations() or not installations()[15].has_test_decoding:
+        pytest.skip("PostgreSQL with test_decoding is missing")
+    with running(installations()[15]) as server, database(server, "texts", "SQL_ASCII") as db:
+        expected = ["März"]
+        if not options:
+            db.execute(r"insert into t values (0, E'Jul\xe4', 1)")
+            expected = ["Julä", "März"]
+        db.follow(tmp_path, create_slot=True, snapshot=not options, encoding="latin-1", **options)
+        db.execute(r"insert into t values (1, E'M\xe4rz', 1)")
+        with pytest.raises(wf.DecodeError, match="expected text in utf-8, got 1 invalid byte") as raised:
+            db.follow(tmp_path, **options)
+        assert "rz" not in str(raised.value)
+        db.wait_until_free()
+        db.follow(tmp_path, encoding="latin-1", **options)
+        assert changes_of(tmp_path)["name"].to_pylist() == expected
+
+
 def test_a_stopped_run_finishes_its_batch(db: Database, tmp_path: Path) -> None:
     lake, stop = tmp_path / "lake", threading.Event()
     db.follow(lake, create_slot=True)

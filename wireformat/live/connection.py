@@ -67,7 +67,7 @@ class Connection:
             failure = self._connect(connection)
             if failure is not None:
                 raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
-            self._set_datestyle()
+            self._set_styles()
         except BaseException:
             connection.finish()
             raise
@@ -96,11 +96,16 @@ class Connection:
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
-    def _set_datestyle(self) -> None:
-        """Sets the style of dates again if PGDATESTYLE has changed it: libpq sends that after the driver's settings."""
-        style = self._connection.parameter_status(b"DateStyle") or b"ISO"
-        if not style.startswith(b"ISO"):
-            self._check(self._result("SET datestyle = ISO"), self._pq.ExecStatus.COMMAND_OK)
+    def _set_styles(self) -> None:
+        """Sets the style of dates again if PGDATESTYLE has changed it: libpq sends that after the driver's settings.
+
+        A server that does not know the encoding of its texts sends them as they are, and not only those in UTF-8.
+        """
+        status, done = self._connection.parameter_status, self._pq.ExecStatus.COMMAND_OK
+        if not (status(b"DateStyle") or b"ISO").startswith(b"ISO"):
+            self._check(self._result("SET datestyle = ISO"), done)
+        if status(b"server_encoding") == b"SQL_ASCII":
+            self._check(self._result("SET client_encoding = SQL_ASCII"), done)
 
     def __enter__(self) -> Connection:
         return self
@@ -129,7 +134,10 @@ class Connection:
         return bytes(self._escaping.escape_literal(_checked(text))).decode()
 
     def query(self, sql: str) -> list[dict[str, str | None]]:
-        """Returns the rows of a statement, or of the last of several, as texts by column names. Raises as the class."""
+        """Returns the rows of a statement, or of the last of several, as texts by column names. Raises as the class.
+
+        Bytes that are not UTF-8 are as with `surrogateescape`.
+        """
         self._has_queried = True
         result = self._result(sql)
         self._check(result, self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK)
@@ -137,7 +145,7 @@ class Connection:
         rows = []
         for row in range(result.ntuples):
             values = [result.get_value(row, column) for column in range(result.nfields)]
-            texts = [None if value is None else value.decode() for value in values]
+            texts = [None if value is None else value.decode(errors="surrogateescape") for value in values]
             rows.append(dict(zip(names, texts, strict=True)))
         return rows
 
@@ -307,7 +315,7 @@ class Connection:
             return
         if notice.error_field(fields.SQLSTATE) == _NOT_READY:
             texts = (notice.error_field(name) for name in (fields.MESSAGE_PRIMARY, fields.MESSAGE_DETAIL))
-            said = self._words(". ".join(text.decode() for text in texts if text))
+            said = self._words(". ".join(text.decode(errors="replace") for text in texts if text))
             self._gap = (
                 f"the stream leaves changes out: {said.rstrip('.')}. Changes of its tables from there on are in no "
                 "later stream of the slot: make the publication, then a new slot, and begin anew with the rows that "

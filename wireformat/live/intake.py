@@ -237,7 +237,7 @@ class SqlIntake:
         gathered = Gathered()
         for row in self._connection.query(self._sql):
             lsn, data = lsn_value(row.get("lsn") or row.get("location") or ""), row["data"] or ""
-            payload = bytes.fromhex(data[2:]) if self._is_binary else data.encode()
+            payload = bytes.fromhex(data[2:]) if self._is_binary else data.encode(errors="surrogateescape")
             gathered.add(_ENVELOPE.pack(bytes([ENVELOPE]), lsn, lsn, _now_us()) + payload)
         piece = self._cutter.piece(gathered.array())
         self._is_waiting = bool(gathered.sizes)
