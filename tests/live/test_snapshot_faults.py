@@ -185,7 +185,7 @@ def test_an_error_of_the_disk_during_a_stop(
     stop, discard = threading.Event(), Lake.discard
     db.execute("insert into t select i, md5(i::text), i from generate_series(1, 5000) i")
 
-    def ends(self: Sink, tables: Any) -> None:
+    def ends(self: Sink, *given: Any) -> None:
         stop.set()
 
     def fails(self: Lake) -> None:

@@ -175,3 +175,26 @@ def test_a_slot_that_waits_does_not_delay_the_end(db: Database, tmp_path: Path) 
             assert time.monotonic() < end, "the server still waits"
             time.sleep(0.02)
     assert not lake.exists()
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_a_claim_that_is_lost(db: Database, tmp_path: Path, format: str) -> None:
+    """The session that keeps others from the slot has ended, and another run copies the tables: its rows stay alone."""
+    lake, others = tmp_path / "lake", list[Any]()
+    if format == "delta":
+        pytest.importorskip("deltalake")
+    given: dict[str, Any] = {"slot": db.slot, "publication": "p", "once": True, "threads": 1, "format": format}
+
+    def ends(progress: wf.live.Progress) -> None:
+        if progress.state == "snapshot: public.a" and not others:
+            others.append(db.rows("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"))
+            others.append(wf.live.follow(db.dsn, lake, **given))
+
+    with counted_up(db, 20):
+        with pytest.raises(wf.LakeConflict, match="another run has written to it"):
+            wf.live.follow(db.dsn, lake, on_progress=ends, **given, **EACH_ALONE)
+        assert others[0] == [(True,)]
+    db.wait_until_free()
+    db.follow(lake, format=format)
+    assert copied(lake) is None
+    check_counts(db, lake, format)

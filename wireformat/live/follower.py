@@ -139,7 +139,7 @@ class Follower:
         try:
             if options.via == "sql" or self._copied() is not None:  # then the server does not keep others from the slot
                 claim(connection, options.slot)
-                self.position = self.sink.position()
+            self.position = self.sink.position()  # another run may have written since
             system, slot = self._checked(connection)
             self.timeline = system.timeline
             asked = self._asked(connection, slot.plugin)
@@ -271,7 +271,8 @@ class Follower:
                 raise Stopped
             now_copied = None if found.is_last else (*copied, *found.tables)
             at = self._reached()._replace(lsn=found.lsn, copied=now_copied)
-            self._with_room(lambda: self.sink.empty_unfinished(found.tables))  # once: other attempts keep the rows
+            # only once: later attempts keep the rows that are there
+            self._with_room(lambda: self.sink.empty_unfinished(found.tables, self._reached()))
             self.position, rows = self._with_room(lambda: self._write_copied(found, asked, at))
         self.retries.note_success()
         self.reports.progress = self.reports.progress.with_rows(rows)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .. import lake
 from ..capture import Capture
-from ..errors import OptionError, ServerError
+from ..errors import LakeConflict, OptionError, ServerError
 from ..lake.delta.folder import DeltaFolder
 from ..lake.options import LakeOptions
 from ..lake.stored.manifest import read_manifest
@@ -66,8 +66,19 @@ class Sink:
         """Waits until what an earlier run has written is on the disk; that run may have ended before it waited."""
         self.lake.store(self.folder).flush_all()
 
-    def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
-        """Empties Delta tables whose copy was stopped before the manifest named them."""
+    def check_alone(self, *slots: SlotPosition | None) -> None:
+        """Raises LakeConflict if the lake is at none of these positions: another run has written to it."""
+        store = self.lake.store(self.folder)
+        found = read_manifest(store)
+        if (None if found is None or found.position is None else found.position.slot) not in slots:
+            raise LakeConflict(
+                f"expected the lake {store.location('')} where this run continues, but another run has written to it: "
+                "let one run write at a time, and start it again"
+            )
+
+    def empty_unfinished(self, tables: Iterable[tuple[str, str]], after: SlotPosition) -> None:
+        """Empties Delta tables whose copy was stopped before the manifest named them. Raises as `check_alone`."""
+        self.check_alone(after)
         if self.lake.format == "delta":
             store = self.lake.store(self.folder)
             for table in tables:
@@ -88,8 +99,9 @@ class Sink:
         slot       where the slot is after the batch
         copied     the tables whose changes are written; None for all
 
-        Raises what `Capture.write` raises.
+        Raises what `Capture.write` raises, also if the lake is no longer at the position `after`.
         """
+        self.check_alone(None if after is None else after.slot, slot)  # an attempt may fail directly after its commit
         capture = Capture(messages, format, after=after, slot=slot, **self.reading)
         name = f"{slot.lsn:016X}.parquet"
         folder = self.lake.rejects
