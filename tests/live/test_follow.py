@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.lake.lake import Lake
 from wireformat.lake.stored.store import Store
 from wireformat.live import Progress
 from wireformat.live.intake import SqlIntake
@@ -324,6 +325,28 @@ def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
     assert db.confirmed() == position.slot.lsn
     (file,) = (tmp_path / "rejects").iterdir()
     assert pq.read_table(file).num_rows == 1
+
+
+def test_rejects_of_a_batch_that_comes_again(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ended between the rejects and the manifest; the batch is longer now, and has the same file."""
+    lake, rejects = tmp_path / "lake", tmp_path / "rejects"
+    options: dict[str, Any] = {"mode": "PERMISSIVE", "rejects": str(rejects), "schemas": {"public.t": {"name": "int"}}}
+    db.follow(lake, create_slot=True, **options)
+
+    def ends(self: Lake, position: Any) -> None:
+        raise KeyboardInterrupt
+
+    db.execute("insert into t values (1, 'a', 1)")
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "commit", ends)
+        with pytest.raises(KeyboardInterrupt):
+            db.follow(lake, **options)
+    db.wait_until_free()
+    assert len([*rejects.iterdir()]) == 1
+    db.execute("insert into t values (2, 'b', 1)")
+    db.follow(lake, **options)
+    (file,) = rejects.iterdir()
+    assert [dict(row)["id"] for row in pq.read_table(file)["new"].to_pylist()] == ["1", "2"]
 
 
 def test_messages_outside_of_transactions_by_sql_functions(db: Database, tmp_path: Path) -> None:

@@ -101,12 +101,13 @@ class Sink:
 
         Raises what `Capture.write` raises, also if the lake is no longer at the position `after`.
         """
-        self.check_alone(None if after is None else after.slot, slot)  # an attempt may fail directly after its commit
+        before = None if after is None else after.slot
+        self.check_alone(before, slot)  # an attempt may fail directly after its commit
         capture = Capture(messages, format, after=after, slot=slot, **self.reading)
-        name = f"{slot.lsn:016X}.parquet"
+        name = f"{(before or slot).lsn:016X}.parquet"  # a batch that comes again after a crash may be longer
         folder = self.lake.rejects
         options = replace(self.lake, rejects=None if folder is None else f"{folder}/{name}")
-        has_rejects = folder is not None and self.lake.store(folder).has(name)  # of the same batch, written before
+        has_rejects = folder is not None and self.lake.store(folder).has(name)  # of an earlier attempt
         found = capture.write_some(self.folder, options, self.patterns if copied is None else tuple(copied))
         if (
             folder is not None
