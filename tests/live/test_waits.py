@@ -18,6 +18,8 @@ import wireformat as wf
 from wireformat.cli.live import follow as command
 from wireformat.live import Progress, messages
 from wireformat.live import snapshot as snapshot_of_tables
+from wireformat.live.connection import Connection
+from wireformat.live.slots import find_system
 
 from ..cli.commands import start
 from .databases import PATIENCE_SECONDS, Database, changes_of
@@ -217,6 +219,32 @@ def test_rows_that_are_written_are_counted(
     assert 4000 < max(counts) <= 5000 + 4
     assert (seen[-1].retained_bytes or 0) > (seen[0].retained_bytes or 0) + 900_000
     assert changes_of(tmp_path / "lake").num_rows == 5000
+
+
+def test_a_batch_is_finished_though_the_server_is_slow(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is stopped while a large batch is written, and the server takes long to say how far it is."""
+    monkeypatch.setattr(messages, "_SLICE_BYTES", 100_000)
+    monkeypatch.setattr("wireformat.live.progress.LOOK_SECONDS", 0)
+    stop, slow = threading.Event(), list[Connection]()
+
+    def find(connection: Connection) -> Any:
+        if stop.is_set():
+            slow.append(connection)
+            connection.query("select pg_sleep(100)")
+        return find_system(connection)
+
+    def stops(progress: Progress) -> None:
+        if "writes" in progress.state and progress.rows_so_far:
+            stop.set()
+
+    monkeypatch.setattr("wireformat.live.progress.find_system", find)
+    db.follow(tmp_path, create_slot=True)
+    db.execute(ROWS)
+    db.follow(tmp_path, on_progress=stops, stop=stop, memory_limit=0)
+    assert slow
+    assert changes_of(tmp_path).num_rows == 5000
 
 
 @pytest.mark.parametrize("is_snapshot", [True, False])

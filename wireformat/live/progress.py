@@ -13,7 +13,7 @@ from ..errors import ServerError
 from ..lsn import lsn_text
 from ..stream.capture_position import CapturePosition
 from .batches import Batch
-from .connection import EPOCH_SECONDS, Connection
+from .connection import EPOCH_SECONDS, Connection, Stopped
 from .slots import FIRST_LOOK_SECONDS, LOOK_SECONDS, Slot, System, blocker, find_slot, find_system, retained_bytes
 
 
@@ -176,8 +176,8 @@ class Reports:
         is_new = self._waits_since is not None and self._asked_at <= self._waits_since
         if now - self._asked_at >= min(LOOK_SECONDS, FIRST_LOOK_SECONDS if is_new else LOOK_SECONDS):
             self._asked_at = now
-            # The stream itself notices a server that is gone.
-            with suppress(ServerError), self.connect() as connection:
+            # The stream itself notices a server that is gone, and what is being written is finished before a stop.
+            with suppress(ServerError, Stopped), self.connect() as connection:
                 self.find(connection)
                 self._blocked_by = None if waiting is None else blocker(connection, waiting.process)
 
