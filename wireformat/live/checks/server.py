@@ -78,7 +78,8 @@ def slot_findings(wanted: Wanted, slot: Slot | None, system: System) -> Iterator
             "error",
             "slot",
             f"{slot.name} is in CSN order: {CSN_ORDER}",
-            "create one in LSN order on a data node: pg_create_logical_replication_slot(name, plugin, 0)",
+            "unless another program reads it, drop it with `wireformat check --drop-slot`: it retains log; create one "
+            "in LSN order on a data node: pg_create_logical_replication_slot(name, plugin, 0)",
         )
     if slot.facts.get("two_phase") == "t":
         yield Finding(
