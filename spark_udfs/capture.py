@@ -29,6 +29,7 @@ from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 
+from .arguments import checks_arguments
 from .capture_answers import CaptureAnswers
 from .chunks.groups import stream_key
 from .chunks.light_pass import collected, with_streams
@@ -42,7 +43,7 @@ from .tables.latest import checked_rows, latest_rows
 from .tables.latest_by_key import rows_of_steps
 
 
-@checks_keywords
+@checks_arguments
 def capture(
     df: DataFrame | None = None,
     payload: str | None = None,
@@ -133,7 +134,7 @@ class Capture(CaptureAnswers):
         names = ", ".join(field.name for field in self._messages.positions.fields)
         return f"<spark_udfs.Capture of {self._format}, by {names}>"
 
-    @checks_keywords
+    @checks_arguments
     def changes(
         self,
         *,
@@ -156,7 +157,7 @@ class Capture(CaptureAnswers):
         asked = self._of_tables(tables) if self._options["mode"] == "FAILFAST" else self  # else no record is an error
         return asked._answer(ask, schema, None, tables=tables)
 
-    @checks_keywords
+    @checks_arguments
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
         """Returns the row changes of committed transactions with the facts of their transactions, in no order.
 
@@ -168,7 +169,7 @@ class Capture(CaptureAnswers):
         own = self._of_tables(tables)
         return own._answer(partial(ask_committed, tables), schema, own._plans)
 
-    @checks_keywords
+    @checks_arguments
     def messages(self, *, prefix: str | None = None) -> DataFrame:
         """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
         schema = wf.Capture([], self._format).messages(prefix=prefix).schema
@@ -190,7 +191,7 @@ class Capture(CaptureAnswers):
         self._messages.positions.check_result(tables_schema(pa.null()).names)
         return self._spark.createDataFrame(self._light.listed_of_each)
 
-    @checks_keywords
+    @checks_arguments
     def typed(
         self,
         table: str,
@@ -223,7 +224,7 @@ class Capture(CaptureAnswers):
         )
         return own._answer(partial(ask_typed, asked), asked.part().schema, own._plans)
 
-    @checks_keywords
+    @checks_arguments
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> DataFrame:
         """Returns the rows of a table as it stands at the end of the capture; of each stream if there are several.
 

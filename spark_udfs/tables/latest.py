@@ -25,16 +25,16 @@ from wireformat.arrow.typed_tables.typed_changes import (
     no_stream,
 )
 from wireformat.options.checks import texts
-from wireformat.options.keywords import checks_keywords
 
-from ..fields import check_frame, field_of
+from ..arguments import checks_arguments
+from ..fields import check_frame, field_of, is_set
 from ..positions import position_field
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value, rows_in_order
 from .typed_rows import TypedRows, table_columns
 
 
-@checks_keywords
+@checks_arguments
 def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
     """Returns the current rows of a table, from its changes.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import spark_udfs
 import wireformat as wf
 
+from ..chunks.test_records import events_of_users
 from .messages import transaction
 
 pytestmark = pytest.mark.spark
@@ -83,3 +85,58 @@ def test_a_wrong_option_in_sql(spark: SparkSession, messages: DataFrame) -> None
     messages.createOrReplaceTempView("messages")
     with pytest.raises(PythonException, match="wal_decode: unknown option 'mood', did you mean 'mode'"):
         spark.sql("SELECT wal_decode(value, 'gaussdb-binary', mood => 'x') FROM messages").collect()
+
+
+Given = Callable[[list[str]], Any]
+USERS = events_of_users(0)
+
+
+def captured(df: DataFrame, of: Given) -> spark_udfs.Capture:
+    position: dict[str, Any] = {"order_by": of(["offset"]), "stream_by": of(["stream"])}
+    return spark_udfs.capture(df, exclude_users=of(["a"]), known_tables=of(["s.t"]), **position)
+
+
+ASKED: dict[str, Callable[[DataFrame, Given], Any]] = {
+    "decode": lambda df, of: spark_udfs.decode(
+        df,
+        keep=of(["offset"]),
+        columns=of(["kind", "table_name"]),
+        tables=of(["s.t"]),
+        kinds=of(["INSERT"]),
+        known_tables=of(["s.t"]),
+        order_by=of(["offset"]),
+        stream_by=of(["stream"]),
+    ),
+    "changes": lambda df, of: captured(df, of).changes(
+        columns=of(["kind", "table_name"]), tables=of(["s.t"]), kinds=of(["BEGIN", "INSERT"])
+    ),
+    "committed": lambda df, of: captured(df, of).committed(tables=of(["s.t"])),
+    "typed": lambda df, of: captured(df, of).typed("s.t", split_key_changes=True, keys=of(["id"])),
+    "latest of a capture": lambda df, of: captured(df, of).latest("s.t", keys=of(["id"])),
+    "latest": lambda df, of: spark_udfs.latest(
+        captured(df, list).typed("s.t"), keys=of(["id"]), stream_by=of(["stream"])
+    ),
+    "change_reader": lambda df, of: spark_udfs.change_reader(
+        columns=of(["kind", "table_name"]),
+        tables=of(["s.t"]),
+        kinds=of(["BEGIN", "INSERT"]),
+        known_tables=of(["s.t"]),
+        exclude_users=of(["a"]),
+    )(pd.Series(USERS)),
+    "typed_reader": lambda df, of: spark_udfs.typed_reader(
+        "s.t", {"id": "bigint"}, known_tables=of(["s.t"]), exclude_users=of(["a"])
+    )(pd.Series(USERS)),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_lists_of_names_may_be_generators(spark: SparkSession, ask: str) -> None:
+    df = spark.createDataFrame([("one", *row) for row in enumerate(USERS)], "stream string, offset int, value binary")
+
+    def rows(of: Given) -> list[str]:
+        found = ASKED[ask](df, of)
+        plain = found.astype(object) if isinstance(found, pd.DataFrame) else found.toArrow().to_pandas()
+        return sorted(map(repr, plain.to_dict("records")))
+
+    wanted = rows(list)
+    assert rows(lambda names: (name for name in names)) == wanted != []
