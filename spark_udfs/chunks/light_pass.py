@@ -341,7 +341,8 @@ class LightPass:
         streams = [*streams]
         observed = [one for stream in streams for one in self._observed(stream, order.names)]
         left_out = self._undelivered(streams)
-        return tables_of_observations(observed, self._format, pa.struct(list(order)), known or {}, left_out)
+        position = pa.struct([field.with_nullable(True) for field in order])  # null before the first message
+        return tables_of_observations(observed, self._format, position, known or {}, left_out)
 
     def _undelivered(self, streams: Iterable[str]) -> frozenset[Described]:
         """Returns what some of these streams describe, and none of them in a committed transaction.

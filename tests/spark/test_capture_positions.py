@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 import spark_udfs
 from spark_udfs.positions import MOST_CHUNKS, PositionColumns, chunk_of
@@ -49,6 +50,17 @@ def test_a_stream_without_new_messages_keeps_its_position(spark: SparkSession, t
     assert {*positions[0]} == {(name,) for name in streams}
     assert positions[1]["generated 0",] == positions[0]["generated 0",]
     assert positions[1]["generated 1",].delivered.lsn == positions[0]["generated 1",].delivered.lsn
+
+
+def test_tables_that_only_the_position_knows_have_no_offsets(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    df, messages = one_stream
+    schema = StructType([StructField(OFFSET, LongType(), False), StructField("value", BinaryType())])
+    never_null = df.sparkSession.createDataFrame(df.select(OFFSET, "value").collect(), schema)
+    position = spark_udfs.capture(never_null, "value", "pgoutput", order_by=[OFFSET]).position
+    later = never_null.where(f"{OFFSET} >= {len(messages)}")
+    rows = spark_udfs.capture(later, "value", "pgoutput", order_by=[OFFSET], after=position).tables().collect()
+    assert rows
+    assert {row["first"][OFFSET] for row in rows} == {row["last"][OFFSET] for row in rows} == {None}
 
 
 def test_messages_of_equal_positions_are_an_error(one_stream: tuple[DataFrame, list[bytes]]) -> None:
