@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     TimestampType,
+    VariantType,
     YearMonthIntervalType,
 )
 
@@ -71,7 +72,7 @@ IN_ARROW: Types = (StringType, BinaryType, *READ_BACK)
 
 def is_text(field: StructField, cannot: Types) -> bool:
     """Returns whether the column is sent as text; `cannot` are the types that cannot be sent as they are."""
-    return isinstance(field.dataType, cannot) and not isinstance(field.dataType, (StringType, BinaryType))
+    return isinstance(field.dataType, cannot) and not isinstance(field.dataType, (StringType, BinaryType, VariantType))
 
 
 def carrier(field: StructField, cannot: Types) -> StructField:

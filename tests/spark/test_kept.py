@@ -67,11 +67,17 @@ def test_every_type(everything: DataFrame, set_conf: Any, engine: str, zone: str
     assert [field.dataType for field in rows.schema][:-1] == [everything.schema[name].dataType for name in names]
 
 
-def test_variant(spark: SparkSession) -> None:
+@pytest.mark.parametrize("engine", ["arrow", "pandas"])
+@pytest.mark.parametrize("json", ["""'{"a": [1, null], "b": "x"}'""", "CAST(NULL AS string)"])
+def test_variant(spark: SparkSession, engine: str, json: str) -> None:
     messages = spark.createDataFrame([(transaction("a"),)], "value binary")
-    messages = messages.selectExpr("value", """parse_json('{"a": [1, null]}') AS v""")
-    rows = spark_udfs.decode(messages, keep=["v"], kinds=["INSERT"])
-    assert as_text(rows, ["v"]) == [('{"a":[1,null]}',)]
+    messages = messages.selectExpr("value", f"parse_json({json}) AS v", "CAST(DATE'2026-11-01' AS variant) AS day")
+    messages = messages.selectExpr("*", "array(v, day) AS list", "named_struct('v', v) AS inside", "map('k', v) AS map")
+    names = ["v", "day", "list", "inside", "map"]
+    rows = spark_udfs.decode(messages, keep=names, kinds=["INSERT"], engine=engine)
+    found = ["schema_of_variant(v)", "schema_of_variant(day)", "variant_get(v, '$.a[0]', 'int')"]
+    found += ["to_json(list)", "to_json(inside)", "to_json(map)", "schema_of_variant(list[1])"]
+    assert rows.selectExpr(*found).collect() == messages.selectExpr(*found).collect()
 
 
 @pytest.mark.parametrize("engine", ["arrow", "pandas"])
