@@ -56,7 +56,12 @@ def field_of(df: DataFrame, option: str, name: str, allowed: Sequence[str] | Non
 def _is_case_sensitive(df: DataFrame, name: str) -> bool:
     """Whether Spark tells a column from others whose names differ in case, if there are any."""
     names = [field.name.lower() for field in df.schema]
-    return names.count(name.lower()) == 1 or df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    return names.count(name.lower()) == 1 or is_set(df, "spark.sql.caseSensitive")
+
+
+def is_set(df: DataFrame, setting: str) -> bool:
+    """Whether a setting of Spark, which keeps the text as the user has written it, is true."""
+    return str(df.sparkSession.conf.get(setting, "false")).strip().lower() == "true"
 
 
 Types = tuple[type[DataType], ...]

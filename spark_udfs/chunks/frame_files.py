@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 
+from ..fields import is_set
 from ..positions import PositionColumns, check_positions
 from ..schemas import arrow_types
 from .extents import Extent, joined
@@ -69,16 +70,13 @@ def _plain_read(df: DataFrame, names: Collection[str]) -> Any:
     if _class(plan) != _READ or _class(read := plan.relation()) != _OF_FILES:
         return None
     folders = {name.lower() for name in read.partitionSchema().fieldNames()}
-    conf = df.sparkSession.conf
-    ignores = any(
-        read.options().contains(name) or conf.get(f"spark.sql.files.{name}", "false") != "false" for name in _IGNORING
-    )
+    ignores = any(read.options().contains(name) or is_set(df, f"spark.sql.files.{name}") for name in _IGNORING)
     is_plain = (
         (_class(read.fileFormat()), _class(read.location())) == (_PARQUET, _LISTED)
         and read.bucketSpec().isEmpty()
         and folders.isdisjoint(name.lower() for name in names)
         and not ignores
-        and conf.get(_BY_IDS, "false") == "false"
+        and not is_set(df, _BY_IDS)
     )
     return read if is_plain else None
 

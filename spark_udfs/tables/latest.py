@@ -102,7 +102,7 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
 
 def _check_cases(typed: DataFrame) -> None:
     """Raises OptionError if Spark takes two columns of the table for one."""
-    if typed.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+    if is_set(typed, "spark.sql.caseSensitive"):
         return
     known: dict[str, str] = {}
     for name in table_columns(typed):

@@ -109,8 +109,10 @@ def test_setting_to_leave_out_what_cannot_be_read(
 ) -> None:
     folder = write(FILES, tmp_path / "files")
     assert not are_read_by_workers(captured(spark.read.option("ignoreCorruptFiles", "true").parquet(folder)))
-    set_conf("spark.sql.files.ignoreMissingFiles", "true")
+    set_conf("spark.sql.files.ignoreMissingFiles", "TRUE")
     assert not are_read_by_workers(captured(spark.read.parquet(folder)))
+    set_conf("spark.sql.files.ignoreMissingFiles", "FALSE")
+    assert are_read_by_workers(captured(spark.read.parquet(folder)))
 
 
 def test_files_out_of_order(spark: SparkSession, tmp_path: Path) -> None:

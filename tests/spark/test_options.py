@@ -66,8 +66,9 @@ def test_columns_that_differ_in_case_only(messages: DataFrame, set_conf: Callabl
     other = messages.select("value", F.lit(b"x").alias("Value"))
     with pytest.raises(wf.OptionError, match="option payload: there are 2 columns 'value'"):
         spark_udfs.decode(other)
-    set_conf("spark.sql.caseSensitive", "true")
-    assert spark_udfs.decode(other).count() == spark_udfs.decode(messages).count() > 0
+    for true in ("true", "TRUE"):
+        set_conf("spark.sql.caseSensitive", true)
+        assert spark_udfs.decode(other).count() == spark_udfs.decode(messages).count() > 0
 
 
 def test_a_name_of_the_table_can_be_kept_where_the_column_is_not_asked_for(messages: DataFrame) -> None:
