@@ -14,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField
 
 import wireformat as wf
+from wireformat.sources.source import errors_of
 from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.records_before import index_of_message
 
 from ..positions import PositionColumns
-from .groups import Group, stream_key
+from .groups import Group, OtherPartitions, stream_key
 
 if TYPE_CHECKING:
     from wireformat.chunks.file_ranges import FileRange
@@ -46,11 +47,13 @@ class FileTask:
     files    of one or more chunks, in order
     first    index of the first message; 0 if it is not known yet
     plan     of the chunk, if the question needs one
+    states   of the files as they were before, if the plan does not say how many messages they have
     """
 
     files: Sequence[FileRange]
     first: int
     plan: ChunkPlan | None
+    states: Sequence[tuple[int, int]] | None = None
 
 
 class FileMessages:
@@ -98,8 +101,17 @@ class FileMessages:
 
     def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
         """Returns what a function makes of all files, which are there or raise."""
-        files = [file for files in self.chunks for file in files]
-        return map_tasks(self.session, [{0: pickle.dumps(FileTask(files, 0, None))}], read, schema)
+        task = FileTask(self._files, 0, None, self._states)
+        return map_tasks(self.session, [{0: pickle.dumps(task)}], read, schema)
+
+    @property
+    def _files(self) -> list[FileRange]:
+        return [file for files in self.chunks for file in files]
+
+    @cached_property
+    def _states(self) -> list[tuple[int, int]]:
+        """The states of all files when the workers first read them."""
+        return [*map(state_of, self._files)]
 
     def map_chunks(
         self,
@@ -111,6 +123,7 @@ class FileMessages:
         **others: bool,
     ) -> DataFrame:
         """Returns what a function makes of each chunk; see `Messages.map_chunks`."""
+        _ = self._states
         found = []
         for number, files in enumerate(self.chunks):
             if not only_planned or number in (plans or ()):
@@ -118,6 +131,13 @@ class FileMessages:
                 plan = None if plans is None else plans[number][stream_key(())]
                 found.append({number: pickle.dumps(FileTask(files, first, plan))})
         return map_tasks(self.session, found, read, schema)
+
+
+def state_of(file: FileRange) -> tuple[int, int]:
+    """Returns size and time of the last change, in nanoseconds. Raises OSError."""
+    with errors_of(str(file.path)):
+        found = file.path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def map_tasks(session: SparkSession, partitions: Sequence[Mapping[int, bytes]], read: Read, schema: Any) -> DataFrame:
@@ -176,9 +196,11 @@ class FileGroupMessages:
         self._format = format
 
     def source(self) -> Sources:
-        """Returns the messages."""
+        """Returns the messages. Raises OtherPartitions if the files have changed."""
         from wireformat.sources.find import Sources
 
+        if self._task.states not in (None, [*map(state_of, self._task.files)]):
+            raise OtherPartitions
         return Sources(file.source(self._format) for file in self._task.files)
 
     @cached_property

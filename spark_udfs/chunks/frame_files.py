@@ -22,7 +22,7 @@ from ..fields import is_set
 from ..positions import PositionColumns, check_positions
 from ..schemas import arrow_types
 from .extents import Extent, joined
-from .files import Read, map_tasks
+from .files import Read, map_tasks, state_of
 from .groups import OtherPartitions, signs
 
 _SQL = "org.apache.spark.sql"
@@ -114,8 +114,7 @@ class SeenRange(NamedTuple):
     @classmethod
     def of(cls, file: FileRange) -> SeenRange:
         """Returns the range of the file that is there. Raises OSError."""
-        found = file.path.stat()
-        return cls(file, found.st_size, found.st_mtime_ns)
+        return cls(file, *state_of(file))
 
     def rows(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yields these columns of the rows. Raises OSError, and OtherPartitions if it is another file now."""

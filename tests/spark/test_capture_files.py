@@ -22,6 +22,7 @@ from wireformat.options.table_names import written
 
 from ..lake.reading import read, tables_of, values
 from .raw_streams import assert_same, write
+from .test_capture_partitions import with_another_identity
 
 pytestmark = pytest.mark.spark
 
@@ -142,6 +143,22 @@ def test_files_that_change_after_the_first_question(spark: SparkSession, tmp_pat
     pq.write_table(pq.read_table(last), last, row_group_size=1)
     with pytest.raises(PythonException, match="gives other rows"):
         capture.committed().collect()
+
+
+@pytest.mark.parametrize("state", ["latest", "write"])
+def test_files_that_grow_before_one_task_reads_them(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    messages = with_another_identity()
+    path = tmp_path / "0.parquet"
+    for count in (len(messages) - 1, len(messages)):
+        pq.write_table(pa.table({"payload": pa.array(messages[:count], pa.binary())}), path)
+        if count < len(messages):
+            capture = spark_udfs.capture(paths=path, format="pgoutput")
+            current = capture.latest("shop.t")
+            assert current.count() > 0
+    ask = {"latest": lambda: current.collect(), "write": lambda: capture.write(tmp_path / "lake", state="latest")}
+    with pytest.raises(PythonException, match="gives other rows"):
+        ask[state]()
+    assert not [*(tmp_path / "lake").rglob("*.parquet")]
 
 
 def test_no_messages(spark: SparkSession, tmp_path: Path) -> None:
