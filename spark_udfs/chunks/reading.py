@@ -123,7 +123,7 @@ def _unpickled(values: bytes) -> Reading:
 def other_rows(expected: str, got: str) -> wf.BadRows:
     """Returns the error for a DataFrame that is another one each time it is read."""
     hint = "the DataFrame gives other rows, or another order of them, each time it is read: save it in files first"
-    return wf.BadRows(expected, got, hint=hint)
+    return wf.BadRows(expected, got, hint=f"{hint}; for a Kafka topic, fixed endingOffsets are enough")
 
 
 @contextmanager
