@@ -29,6 +29,7 @@ _SQL = "org.apache.spark.sql"
 _PROJECT = f"{_SQL}.catalyst.plans.logical.Project"
 _ATTRIBUTE = f"{_SQL}.catalyst.expressions.AttributeReference"
 _READ = f"{_SQL}.execution.datasources.LogicalRelation"
+_LOCAL = f"{_SQL}.catalyst.plans.logical.LocalRelation"
 _OF_FILES = f"{_SQL}.execution.datasources.HadoopFsRelation"
 _PARQUET = f"{_SQL}.execution.datasources.parquet.ParquetFileFormat"
 _LISTED = f"{_SQL}.execution.datasources.InMemoryFileIndex"
@@ -79,6 +80,11 @@ def _plain_read(df: DataFrame, names: Collection[str]) -> Any:
         and not is_set(df, _BY_IDS)
     )
     return read if is_plain else None
+
+
+def is_local(df: DataFrame) -> bool:
+    """Whether the rows of a DataFrame are in its plan, as far as that can be seen."""
+    return not hasattr(df, "_jdf") or _class(df._jdf.queryExecution().optimizedPlan()) == _LOCAL
 
 
 def _class(thing: Any) -> str:

@@ -19,7 +19,7 @@ from ..decoding.relations import is_of_kind
 from ..positions import MOST_CHUNKS, PositionColumns, chunk_from, chunk_of
 from .extents import Extent, of_partitions, overlap, ranges_of
 from .files import Read
-from .frame_files import FrameFiles
+from .frame_files import FrameFiles, is_local
 from .groups import Range
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Messages:
         found = self._extents(MOST_PARTITIONS) if of_files is None else of_partitions(of_files)
         if found is None or overlap(found):
             return self._ranges_of_files(of_files or [])
-        if all(one.partition == 0 for one in found):
+        if all(one.partition == 0 for one in found) and is_local(self.df):
             # Of a local relation, Spark computes the column `partition` before it makes partitions.
             self.df = self.df.coalesce(1)
         return self._ranges(found, [one.partition for one in found])

@@ -145,6 +145,23 @@ def test_local_relations(spark: SparkSession) -> None:
     rows_there(df, messages)
 
 
+def test_a_filter_that_only_the_first_partition_passes(
+    spark: SparkSession, tmp_path: Path, set_conf: Callable[[str, Any], None]
+) -> None:
+    """The others are still looked through by tasks of their own."""
+    set_conf("spark.sql.files.openCostInBytes", 1 << 30)  # a partition for each file, the largest first
+    messages = streams_of("pgoutput")["generated 0"]
+    count = len(messages) - 20
+    df = spark.read.parquet(
+        write(
+            [rows_of("one", messages, part) for part in (range(count), range(count, len(messages)))], tmp_path / "raw"
+        )
+    )
+    capture = rows_there(df.where(f"{OFFSET} < {count}"), messages[:count])
+    assert capture._messages.are_chunks
+    assert capture.committed().rdd.getNumPartitions() == df.rdd.getNumPartitions() > 1
+
+
 def test_partitions_that_differ_from_query_to_query(one_stream: tuple[DataFrame, list[bytes]]) -> None:
     """Adaptive execution may join the partitions of a shuffle in other ways in each query."""
     df, messages = one_stream
