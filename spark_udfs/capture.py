@@ -29,7 +29,6 @@ from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 
-from .arguments import checks_arguments
 from .capture_answers import CaptureAnswers
 from .chunks.groups import stream_key
 from .chunks.light_pass import collected, with_streams
@@ -43,7 +42,7 @@ from .tables.latest import checked_rows, latest_rows
 from .tables.latest_by_key import rows_of_steps
 
 
-@checks_arguments
+@checks_keywords
 def capture(
     df: DataFrame | None = None,
     payload: str | None = None,
@@ -134,7 +133,7 @@ class Capture(CaptureAnswers):
         names = ", ".join(field.name for field in self._messages.positions.fields)
         return f"<spark_udfs.Capture of {self._format}, by {names}>"
 
-    @checks_arguments
+    @checks_keywords
     def changes(
         self,
         *,
@@ -157,7 +156,7 @@ class Capture(CaptureAnswers):
         asked = self._of_tables(tables) if self._options["mode"] == "FAILFAST" else self  # else no record is an error
         return asked._answer(ask, schema, None, tables=tables)
 
-    @checks_arguments
+    @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
         """Returns the row changes of committed transactions with the facts of their transactions, in no order.
 
@@ -169,7 +168,7 @@ class Capture(CaptureAnswers):
         own = self._of_tables(tables)
         return own._answer(partial(ask_committed, tables), schema, own._plans)
 
-    @checks_arguments
+    @checks_keywords
     def messages(self, *, prefix: str | None = None) -> DataFrame:
         """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
         schema = wf.Capture([], self._format).messages(prefix=prefix).schema
@@ -191,7 +190,7 @@ class Capture(CaptureAnswers):
         self._messages.positions.check_result(tables_schema(pa.null()).names)
         return self._spark.createDataFrame(self._light.listed_of_each)
 
-    @checks_arguments
+    @checks_keywords
     def typed(
         self,
         table: str,
@@ -224,7 +223,7 @@ class Capture(CaptureAnswers):
         )
         return own._answer(partial(ask_typed, asked), asked.part().schema, own._plans)
 
-    @checks_arguments
+    @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> DataFrame:
         """Returns the rows of a table as it stands at the end of the capture; of each stream if there are several.
 
@@ -301,7 +300,6 @@ class Capture(CaptureAnswers):
         from .chunks.light_pass import LightPass
 
         self._messages.positions.check_result(RESULT.names)
-        tables = None if tables is None else texts("tables", tables)
         options = LakeOptions.check(
             format=format,
             state=state,

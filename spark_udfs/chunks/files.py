@@ -123,7 +123,7 @@ class FileMessages:
         **others: bool,
     ) -> DataFrame:
         """Returns what a function makes of each chunk; see `Messages.map_chunks`."""
-        _ = self._states
+        _ = self._states  # before the first question is answered
         found = []
         for number, files in enumerate(self.chunks):
             if not only_planned or number in (plans or ()):

@@ -10,8 +10,8 @@ from pyspark.sql.types import BinaryType, IntegralType, StringType, StructField,
 
 import wireformat as wf
 from wireformat.options.checks import one_of, texts
+from wireformat.options.keywords import checks_keywords
 
-from ..arguments import checks_arguments
 from ..fields import (
     ARROW_CANNOT,
     IN_ARROW,
@@ -31,7 +31,7 @@ from .relations import Timeline, needed_rows
 from .task import DecodingPlan, Kept
 
 
-@checks_arguments
+@checks_keywords
 def decode(
     df: DataFrame,
     payload: str = "value",

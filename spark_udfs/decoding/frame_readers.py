@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 import wireformat as wf
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import flag, shown
+from wireformat.options.keywords import checks_keywords
 from wireformat.sources.columns import is_binary
 
-from ..arguments import checks_arguments
 from ..tables.typed_rows import spark_columns
 from .unconverted import frame_of
 
@@ -65,7 +65,7 @@ class FrameReader:
             yield frame_of(pa.Table.from_batches([batch], self._fields))
 
 
-@checks_arguments
+@checks_keywords
 def change_reader(
     format: str = "gaussdb-binary",
     *,
@@ -110,7 +110,7 @@ def change_reader(
     return FrameReader(read, _fields_of(read))
 
 
-@checks_arguments
+@checks_keywords
 def typed_reader(
     table: str,
     schema: Mapping[str, str] | pa.Schema,

@@ -25,8 +25,8 @@ from wireformat.arrow.typed_tables.typed_changes import (
     no_stream,
 )
 from wireformat.options.checks import texts
+from wireformat.options.keywords import checks_keywords
 
-from ..arguments import checks_arguments
 from ..fields import check_frame, field_of, is_set
 from ..positions import position_field
 from .latest_by_key import rows_by_key
@@ -34,7 +34,7 @@ from .latest_by_row import rows_by_value, rows_in_order
 from .typed_rows import TypedRows, table_columns
 
 
-@checks_arguments
+@checks_keywords
 def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
     """Returns the current rows of a table, from its changes.
 

@@ -22,7 +22,7 @@ from ..grammar.messages import CONTENT, MESSAGE, SIZE, STREAMED
 from ..grammar.tuple_text import TABLE
 from ..limits import PREFIX_BYTES, RECORD_BYTES
 from .buffer import NoFraming
-from .whole import frames
+from .frames import frames
 
 __all__ = ["SEPARATOR", "find_end", "frames"]
 

@@ -1,11 +1,11 @@
-"""Keyword arguments of public functions: the error for an unknown one names the nearest known one."""
+"""Keyword arguments of public functions: unknown ones are errors, and lists of names are read once."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from .table import check_names
 
@@ -13,10 +13,15 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+_LISTS = {"columns", "exclude_users", "keep", "keys", "kinds", "known_tables", "order_by", "stream_by", "tables"}
+"""The keyword arguments that are lists of names."""
+
+
 def checks_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Returns the function with a check: an unknown keyword raises OptionError, which names the nearest one.
 
-    A missing argument raises TypeError, as always, but by the name of the public class.
+    A missing argument raises TypeError, as always, but by the name of the public class. Iterables of names become
+    tuples: on Spark, workers get them, and a generator would be empty by then.
     """
     parameters = inspect.signature(function).parameters.values()
     are_many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -33,6 +38,12 @@ def checks_keywords(function: Callable[Parameters, Result]) -> Callable[Paramete
         if missing:
             name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
             raise TypeError(f"{name}() needs the argument {missing[0]!r}")
-        return function(*args, **given)
+        arguments: Any = {name: _once(value) if name in _LISTS else value for name, value in given.items()}
+        return function(*args, **arguments)
 
     return checked
+
+
+def _once(value: Any) -> Any:
+    is_list = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+    return tuple(value) if is_list else value
