@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -245,3 +247,77 @@ def test_files_that_a_log_names_stay_if_the_write_fails_after_its_commit(
         there = sorted(read(tmp_path, ("public", "t"))["small"].to_pylist())
         assert there == ["a", "b", "c"][removed is not None :]
         write(200, "c", removed=removed)
+
+
+FULL = replace(RELATION, replica_identity="full", key_columns=RELATION.columns)
+
+
+def transaction(lsn: int, *changes: tuple[int | None, int | None]) -> list[bytes]:
+    """Changes of the keys of rows, which keep their values: from one to another, or None, where there is no row."""
+
+    def row(key: int | None) -> wf.TupleData | None:
+        return (
+            None if key is None else wf.TupleData(RELATION.columns, (str(key), "a", "A"), ("integer", "text", "text"))
+        )
+
+    table: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
+    begin, _, _, commit = update(lsn, 1, "a", "A")
+    events = [begin, FULL]
+    for old, new in changes:
+        if old is None:
+            events.append(wf.Insert(**table, new=row(new)))
+        elif new is None:
+            events.append(wf.Delete(**table, old=row(old), old_kind="full"))
+        else:
+            events.append(wf.Update(**table, new=row(new), old=row(old), old_kind="full"))
+    return [*wf.encode([*events, commit], "pgoutput")]
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(1, 4), unique=True), st.randoms(use_true_random=False)), max_size=4))
+@at_most(20)
+def test_keys_that_rows_leave_and_come_to_in_one_transaction(ends: list[tuple[list[int], Random]]) -> None:
+    """As under a deferred constraint. Whether a row came to a free key is known only from the rows before."""
+    there, parts = [1], [transaction(50, (None, 1))]
+    for number, (keys, random) in enumerate(ends, 1):
+        left, come = [*there], [*keys]
+        random.shuffle(left)
+        moved = min(len(left), len(come), random.randrange(5))
+        changes: list[tuple[int | None, int | None]] = [*zip(left[:moved], come[:moved], strict=True)]
+        changes += [(key, None) for key in left[moved:]] + [(None, key) for key in come[moved:]]
+        random.shuffle(changes)
+        parts.append(transaction(100 * number, *changes))
+        there = keys
+    with TemporaryDirectory() as folder:
+        for messages in parts:
+            wf.Capture(messages, "pgoutput").write(folder, format="delta", state="latest", keys=["id"])
+        found = read(Path(folder), ("public", "t"))["id"].to_pylist()
+    assert sorted(found) == sorted(there)
+
+
+@pytest.mark.parametrize("moves", [[(1, 2), (2, 3), (3, 4)], [(1, 3), (2, 1), (3, 2)], [(None, 3), (3, None)]])
+def test_keys_that_are_taken_before_they_are_free(moves: list[tuple[int | None, int | None]], tmp_path: Path) -> None:
+    for messages in (transaction(100, (None, 1), (None, 2), (None, 3)), transaction(200, *moves)):
+        wf.Capture(messages, "pgoutput").write(tmp_path, format="delta", state="latest", keys=["id"])
+    there = {1, 2, 3}.difference(old for old, _ in moves) | {new for _, new in moves if new is not None}
+    assert {*read(tmp_path, ("public", "t"))["id"].to_pylist()} == there
+
+
+def test_keys_of_which_an_old_image_lacks_columns(tmp_path: Path) -> None:
+    """The old row has the values of the new one there."""
+    names, types = ("tenant", "id"), ("integer", "integer")
+    relation = replace(RELATION, columns=names, type_oids=(23, 23), typmods=(-1, -1), key_columns=("id",))
+    table: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
+    changes = (
+        wf.Insert(**table, new=wf.TupleData(names, ("7", "1"), types)),
+        wf.Update(
+            **table,
+            new=wf.TupleData(names, ("7", "2"), types),
+            old=wf.TupleData(("id",), ("1",), ("integer",)),
+            old_kind="key",
+        ),
+    )
+    for lsn, change in enumerate(changes, 1):
+        begin, _, _, commit = update(100 * lsn, 1, "a", "A")
+        capture = wf.Capture([*wf.encode([begin, relation, change, commit], "pgoutput")], "pgoutput")
+        capture.write(tmp_path, format="delta", state="latest", keys=["tenant", "id"])
+    assert read(tmp_path, ("public", "t")).select(names).to_pylist() == [{"tenant": 7, "id": 2}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from ..arrow.arrays import Array
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
+from ..arrow.typed_tables.current_rows import RowsNeeded
 from ..arrow.typed_tables.listed import check_listed
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart, kept_fields
@@ -275,16 +277,19 @@ class TableWriter:
         """Merges the changes into the Delta table."""
         assert delta.table is not None, "only current rows of a Delta table that is there are merged"
         target = self._target
-        before: list[pa.RecordBatch] = []
+        before: list[pa.RecordBatch] | None = None
         stored, oid = target.stored.schema, delta.relation_id
         # a MERGE writes the bytes of a partition in another form than it reads
         has_bytes = any(pa.types.is_binary(stored.field(name).type) for name in delta.partitions)
         touched = TouchedRows(self._changes(), oid, is_merged=not has_bytes)
         with delta.errors():
             columns = checked_columns(self._added(), touched, delta.table, delta.row_columns, self.name)
-            if touched.needs_rows:
+            current = None
+            with suppress(RowsNeeded):
+                current = None if touched.needs_rows else self._current_rows(None)
+            if current is None:
                 before = [*touched.among(delta_rows(delta.table, stored, oid, columns))]
-            current = self._current_rows(before)
+                current = self._current_rows(before)
         properties = commit_properties(position, self._relation_id)
         self._rows = len(current)
         plan = plan_merge(touched, current, before)
@@ -309,10 +314,10 @@ class TableWriter:
         for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
             self._target.write(batch)
 
-    def _current_rows(self, before: Sequence[pa.RecordBatch] = ()) -> pa.Table:
-        """Returns the rows of the table after its changes; raises BadRows, which names the table.
+    def _current_rows(self, before: Sequence[pa.RecordBatch] | None = ()) -> pa.Table:
+        """Returns the rows of the table after its changes; raises BadRows, which names the table, and RowsNeeded.
 
-        before   the rows before them, as inserts
+        before   the rows before them, as inserts; None if they have not been read
         """
         stored = self._target.table.columns
         dropped = [stored[name] for name in self._part.dropped if name in stored]

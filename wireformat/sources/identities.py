@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
@@ -230,11 +230,14 @@ class IdentifiedRows:
     Their values of an added column were never sent, also if the table had a column of this name before; nor were those
     of a column with another type. Between two changes of its definition, a table has one row for each key, also within
     a transaction.
+
+    follows_rows   whether the table may have had rows before. Then `take` and `result` may raise RowsNeeded
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, follows_rows: bool = False) -> None:
         self._definition: Definition | None = None
-        self._rows = LatestRows(())
+        self._rows_of = partial(LatestRows, follows_rows=follows_rows)
+        self._rows = self._rows_of(())
         self._unknown = UnknownValues()
         self._relation_id: int | None = None
 
@@ -245,13 +248,13 @@ class IdentifiedRows:
         """
         before, self._definition = self._definition, definition
         if before is None:
-            self._rows = LatestRows(definition.keys)
+            self._rows = self._rows_of(definition.keys)
         elif before != definition:
             self._unknown.typed = batch.schema
             unknown = self._unknown.after(before, definition)
             if unknown or before.keys != definition.keys:
                 there = self._rows.result().to_batches()
-                self._rows = LatestRows(definition.keys)
+                self._rows = self._rows_of(definition.keys)
                 for rows in as_inserts(there, batch.schema, self._relation_id, unknown):
                     self._rows.take(rows)
         if definition.columns is not None:

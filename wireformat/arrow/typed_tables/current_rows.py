@@ -31,6 +31,13 @@ COMES, SETS, GOES = 1, 0, -1
 """How a step changes the number of rows at the key."""
 
 
+class RowsNeeded(Exception):
+    """The rows from before the changes decide whether a key has a row: in its first transaction one came, and one went.
+
+    It may have been the same row, or that of before, as where two rows swap their keys.
+    """
+
+
 @dataclass(frozen=True)
 class Changes:
     """Changes of rows, in the order in which they were made.
@@ -138,21 +145,22 @@ def joined(parts: Sequence[Changes]) -> Changes:
     )
 
 
-def compacted(changes: Changes, keys: Sequence[str], *, counts_rows: bool) -> Changes:
+def compacted(changes: Changes, keys: Sequence[str], *, counts_rows: bool, follows_rows: bool) -> Changes:
     """Returns an insert of each current row, in the order of its last change.
 
     keys          columns that identify a row in its scope
     counts_rows   whether a key may hold several rows, which are equal: each insert adds one, each delete removes one,
                   and an update does both. Otherwise an insert replaces the row of the key
+    follows_rows  whether a key may have had a row before the changes
 
     Raises BadRows if the changes of a key are not in the order of their positions, or if it cannot be told which row a
-    change removes.
+    change removes; and RowsNeeded.
     """
     changes = changes.after_truncates()
     if not len(changes):
         return changes
     steps = _sorted_steps(changes, keys, counts_rows)
-    return _counted(changes, keys, steps) if counts_rows else _current(changes, steps)
+    return _counted(changes, keys, steps) if counts_rows else _current(changes, steps, follows_rows)
 
 
 @dataclass(frozen=True)
@@ -354,10 +362,10 @@ def _may_remove_others(rows: _RowsOfKeys, left: Array, wanted: Array) -> bool:
     return False
 
 
-def _current(changes: Changes, steps: _Steps) -> Changes:
+def _current(changes: Changes, steps: _Steps, follows_rows: bool) -> Changes:
     """Returns the row of each key that has one."""
     _check_order(changes, steps)
-    begins, is_occupied = _occupation(changes, steps)
+    begins, is_occupied = _occupation(changes, steps, follows_rows)
     last = _last(steps.roles != GOES)[steps.ends][is_occupied]
     last_of_change = np.full(len(changes), -1)
     last_of_change[steps.changes[last]] = last
@@ -383,7 +391,7 @@ def _check_order(changes: Changes, steps: _Steps) -> None:
         )
 
 
-def _occupation(changes: Changes, steps: _Steps) -> tuple[Array, Array]:
+def _occupation(changes: Changes, steps: _Steps, follows_rows: bool) -> tuple[Array, Array]:
     """Returns the steps at which a key has no row yet, and for each key whether it has one in the end.
 
     A key holds one row between transactions. Within a transaction it may hold two (keys swapped under a deferred
@@ -402,6 +410,8 @@ def _occupation(changes: Changes, steps: _Steps) -> tuple[Array, Array]:
     begins_key = np.zeros(len(lsns), bool)
     begins_key[steps.starts] = True
     first_of_key = np.flatnonzero(begins_key[starts])
+    if follows_rows and not is_known[first_of_key].all():
+        raise RowsNeeded
     is_known[first_of_key] = True  # a row that came to a free key and went
     is_occupied = is_occupied[_last(is_known)]
     is_free = np.concatenate([[True], ~is_occupied[:-1]])

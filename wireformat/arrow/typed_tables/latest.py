@@ -74,13 +74,16 @@ class LatestRows:
     transaction of a stream always wait, because a batch may end within it. The rows of earlier tables of the same name
     are kept too, because a table can get its old name back.
 
-    dropped   columns that the table does not have: without a key, they are NULL in all rows, since changes do not send
-              them and find their row without them. One of which no value was sent is yet to come, and stays unknown
+    follows_rows   see `compacted`
+    dropped        columns that the table does not have: without a key, they are NULL in all rows, since changes do not
+                   send them and find their row without them. One of which no value was sent is yet to come, and stays
+                   unknown
     """
 
     dropped: Collection[str] = ()
 
-    def __init__(self, keys: Sequence[str], stream_by: Sequence[str] = ()) -> None:
+    def __init__(self, keys: Sequence[str], stream_by: Sequence[str] = (), *, follows_rows: bool = False) -> None:
+        self._follows_rows = follows_rows
         self._keys = texts("keys", keys)
         self._stream_by = texts("stream_by", stream_by)
         self._changes: TypedChanges | None = None
@@ -169,7 +172,7 @@ class LatestRows:
             unsent = {name for name, flags in made.unsent.items() if flags[has_values].all()}
             gone = [name for name in self.dropped if name not in unsent]
             made = made.without_values(gone, changes.keys) if gone else made
-        return compacted(made, changes.keys, counts_rows=not changes.has_key)
+        return compacted(made, changes.keys, counts_rows=not changes.has_key, follows_rows=self._follows_rows)
 
     def _compact(self, changes: TypedChanges) -> None:
         """Replaces the rows and the changes of whole transactions by the rows after these."""

@@ -52,8 +52,10 @@ class TouchedRows:
             of_keys = found.setdefault(keys, [])
             self._are_compared &= not any(pa.types.is_nested(batch.schema.field(key).type) for key in keys)
             if keys and self._are_compared:
-                old = batch["_old"].filter(batch["_old"].is_valid())
-                columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
+                moved = batch.filter(batch["_old"].is_valid())
+                old = dict(zip((field.name for field in moved["_old"].type), moved["_old"].flatten(), strict=True))
+                # an old image may lack columns of a key that is not the replica identity
+                columns = {key: pc.coalesce(old[key], moved[key]) for key in keys}
                 of_keys += [_keys_of(batch, keys), _keys_of(columns, keys)]
         self.keys_of_rows = {keys: _unique(tables) for keys, tables in found.items()}
         self.only_adds = self.only_adds and not self.clears_table
@@ -189,11 +191,11 @@ class MergePlan(NamedTuple):
     deletes_others: bool = False
 
 
-def plan_merge(touched: TouchedRows, current: pa.Table, before: Sequence[pa.RecordBatch]) -> MergePlan | None:
+def plan_merge(touched: TouchedRows, current: pa.Table, before: Sequence[pa.RecordBatch] | None) -> MergePlan | None:
     """Returns the MERGE that makes the rows of a Delta table the current ones; None if it cannot find them by keys.
 
     current   the touched rows as they are now, in stored form
-    before    those of them that the Delta table has; only needed if the changes had several identities
+    before    those of them that the Delta table has; they are there if the changes had several identities
 
     Rows of changes with several identities are found by the first one, which the table had before them.
     """
@@ -205,7 +207,7 @@ def plan_merge(touched: TouchedRows, current: pa.Table, before: Sequence[pa.Reco
         rows = touched.keys_of_rows[keys]
         deleted = rows.join(_keys_of(current, keys), rows.column_names, join_type="left anti")
         return MergePlan(keys, current, current.slice(0, 0), deleted, touched.clears_table)
-    deleted = pa.concat_tables([_keys_of(rows, keys) for rows in (current.slice(0, 0), *before)])
+    deleted = pa.concat_tables([_keys_of(rows, keys) for rows in (current.slice(0, 0), *(before or ()))])
     return MergePlan(keys, current.slice(0, 0), current, deleted)
 
 
@@ -252,18 +254,18 @@ def _quoted(name: str) -> str:
 
 
 def current_rows(
-    changes: Iterable[DefinedBatch], dropped: Collection[str], before: Iterable[pa.RecordBatch] = ()
+    changes: Iterable[DefinedBatch], dropped: Collection[str], before: Iterable[pa.RecordBatch] | None = ()
 ) -> pa.Table:
     """Returns the rows of a table after its changes.
 
     dropped   the columns that the table no longer has
-    before    the rows before the changes, as inserts
+    before    the rows before the changes, as inserts; None if they have not been read
 
-    Raises BadRows.
+    Raises BadRows, and RowsNeeded if they must be read.
     """
-    rows = IdentifiedRows()
+    rows = IdentifiedRows(follows_rows=before is None)
     for definition, batch in changes:
-        for there in before:
+        for there in before or ():
             rows.take(definition, there, dropped)
         before = ()
         rows.take(definition, batch, dropped)
