@@ -104,6 +104,18 @@ def test_a_lake_that_has_other_values(tmp_path: Path, identity: str, truncates: 
             write(tmp_path, table)
 
 
+def test_values_that_are_not_known_go_with_a_truncate(tmp_path: Path) -> None:
+    table = retyped("default", CHARACTER, TEXT, "1    ", "1")
+    table.insert("3", "x")
+    table.rows.clear()
+    table.transaction(wf.Truncate(relation_ids=(FULL["relation_id"],), tables=(("public", "t"),)))
+    table.insert("4", "x")
+    found = wf.Capture(table.messages, "pgoutput").latest(TABLE)
+    assert table.shown(found) == table.wanted()
+    write(tmp_path, table)
+    assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
+
+
 @pytest.mark.parametrize("identity", ["default", "nothing"])
 def test_a_column_that_does_not_identify_rows(tmp_path: Path, identity: str) -> None:
     """Its values are those that the stream has sent."""

@@ -89,6 +89,22 @@ def test_a_column_is_dropped_and_added_again(spark: SparkSession, identity: str,
         assert_same(spark_capture(spark, table.messages).latest(TABLE, keys=keys).toArrow(), wanted)
 
 
+def test_a_real_becomes_a_double_precision(spark: SparkSession) -> None:
+    """The server has the nearest real in it, which has other digits there."""
+    table = FullTable()
+    table.types = {"a": (700, -1)}
+    table.insert("1.1", "x")
+    table.insert("2.2", "x")
+    table.types = {"a": (701, -1)}
+    table.rows[0]["a"] = "1.100000023841858"
+    table.delete(0)
+    wanted = wf.Capture(table.messages, "pgoutput").latest(TABLE)
+    assert wanted["a"].to_pylist() == [2.200000047683716]
+    assert_same(spark_capture(spark, table.messages).latest(TABLE).toArrow(), wanted)
+    typed = wf.Capture(table.messages, "pgoutput").typed(TABLE).read_all()
+    assert_same(spark_capture(spark, table.messages).typed(TABLE).toArrow(), typed)
+
+
 @pytest.mark.parametrize("identity", ["full", "default"])
 @pytest.mark.parametrize("keys", [None, ["a"]])
 @pytest.mark.parametrize("name", ["a", "b"])

@@ -225,8 +225,11 @@ def _column_of_field(field: pa.Field, versions: Sequence[Version]) -> TypedColum
     type_ = list_type(_leaf(field.type), _depth(field.type))
     readers = []
     for source in sources or [TEXT]:
-        is_same = _leaf(arrow_type(source.arrow)) == _leaf(type_)
-        reader = reader_of(type_, source.reading if is_same else "", source.delimiter)
+        own = _leaf(arrow_type(source.arrow))
+        # a real and a double precision with the same text have different values
+        is_real = (own, _leaf(type_)) == (pa.float32(), pa.float64())
+        read = list_type(own, _depth(field.type)) if is_real else type_
+        reader = reader_of(read, source.reading if own == _leaf(read) else "", source.delimiter)
         if reader is None:
             raise OptionError(f"option schema: texts cannot be read as the type {field.type} of column {field.name}")
         readers.append(reader)

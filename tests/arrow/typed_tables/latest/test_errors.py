@@ -98,3 +98,12 @@ def test_transactions_in_another_order_than_their_lsns() -> None:
     two[1] = replace(two[1], new=row(1))
     with pytest.raises(wf.BadRows, match="after 0/7 / 1, got 0/7 / 0"):
         wf.arrow.latest(cut(typed_table(two), []), KEYS)
+
+
+@pytest.mark.parametrize("borders", [[], [1], [2], [1, 2, 3]])
+def test_changes_without_a_key_that_a_truncate_has_removed(borders: list[int]) -> None:
+    fault, truncate = replace(INSERT, new={**row(1), "id": None}), Row("truncate", {})
+    whole = placed([fault, truncate, INSERT])
+    assert wf.arrow.latest(cut(typed_table(whole), borders), KEYS).num_rows == 1
+    with pytest.raises(wf.BadRows, match="1 change that has no value"):
+        wf.arrow.latest(cut(typed_table(placed([fault, truncate, fault])), borders), KEYS)
