@@ -1,4 +1,4 @@
-"""Arrays: type aliases, and memory, for modules that load no numba."""
+"""Arrays and record batches: type aliases, memory and its size, for modules that load no numba."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def null_where(flags: Array | pa.BooleanArray, values: pa.Array) -> pa.Array:
     if _IF_ELSE_NEEDS_COPY:
         values = pa.concat_arrays([values])
     return pc.if_else(pa.array(flags) if isinstance(flags, np.ndarray) else flags, pa.scalar(None, values.type), values)
+
+
+_COLUMN_BYTES = 512
+"""About what a column takes beside its values: the most, by far, where a batch has few rows."""
+
+
+def batch_size(batch: pa.RecordBatch) -> int:
+    """Returns about how many bytes a record batch takes in memory, with what describes its columns."""
+    try:
+        size = batch.nbytes
+    except pa.ArrowTypeError:  # older versions of pyarrow do not know the size of a slice of views
+        size = batch.get_total_buffer_size()
+    return int(size) + _COLUMN_BYTES * batch.num_columns

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from ..events import ROW_CHANGES
 from ..options.reading import KINDS
-from .arrays import Array
-from .batch_size import batch_size
+from .arrays import Array, batch_size
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""

@@ -20,6 +20,8 @@ from ..stream.attempts import STAGES, AttemptKey
 from ..stream.capture_position import RELATIONS, columns_of, relation_of, relation_row, rows_of
 from ..stream.chunk_start import ChunkStart, OpenAtStart
 from ..stream.controls import Control
+from ..stream.positions import SHAPE as POSITION
+from ..stream.positions import fields_of, position_of
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..stream.saved import (
     COUNT,
@@ -37,8 +39,6 @@ from ..stream.saved import (
     seal,
     unseal,
 )
-from ..stream.saved_position import SHAPE as POSITION
-from ..stream.saved_position import fields_of, position_of
 from ..stream.transactions import TWO_PHASE
 from .saved_records import RECORDS, fields_of_records, records_of
 

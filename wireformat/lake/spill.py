@@ -9,7 +9,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from ..arrow.batch_size import batch_size
+from ..arrow.arrays import batch_size
 from ..options.table_names import TableName
 from ..temporary import TemporaryFolder, naming_the_folder
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..arrow.batch_size import batch_size
+from ..arrow.arrays import batch_size
 from ..arrow.noted.changes import CommittedRows, KeepsTable, rows_by_table
 from ..arrow.noted.selection import NotedSelection, joined_selections
 from ..options.table_names import TableName

@@ -12,10 +12,9 @@ from ..events import Relation
 from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
 from .attempts import STAGES
 from .controls import Control, commit_lsn_of
-from .positions import Position
+from .positions import SHAPE as DELIVERED
+from .positions import Position, fields_of, position_of
 from .saved import COUNT, NAME, TEXT, UNSIGNED, SavedTable, Shape, check, damaged, maybe, one_of
-from .saved_position import SHAPE as DELIVERED
-from .saved_position import fields_of, position_of
 
 KIND = "wireformat.capture_position"
 

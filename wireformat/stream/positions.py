@@ -1,8 +1,10 @@
-"""Positions: how far a stream has been delivered, and so which transactions the server sends again after a restart."""
+"""Positions: how far a stream has been delivered, and so which transactions are sent again; and their saved form."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from .saved import COUNT, TEXT, UNSIGNED, SavedTable, Shape, dump, load, maybe, seal, unseal
 
 
 class Position(NamedTuple):
@@ -49,3 +51,50 @@ def _highest(left: int | None, right: int | None) -> int | None:
 
 def _is_more(number: int | None, other: int | None) -> bool:
     return number is not None and (other is None or number > other)
+
+
+SHAPE: Shape = {
+    "transactions": COUNT,
+    "lsn": maybe(UNSIGNED),
+    "csn": maybe(UNSIGNED),
+    "prepared": SavedTable({"gid": TEXT, "lsn": maybe(UNSIGNED)}),
+}
+"""The fields, in version 1 of a position and of the state that contains one. A version is never changed."""
+
+_KIND = "wireformat.position"
+
+
+def fields_of(position: Position) -> dict[str, Any]:
+    """Returns the fields of a position."""
+    return {
+        "transactions": position.transactions,
+        "lsn": position.lsn,
+        "csn": position.csn,
+        "prepared": {"gid": [gid for gid, _ in position.prepared], "lsn": [lsn for _, lsn in position.prepared]},
+    }
+
+
+def position_of(fields: dict[str, Any]) -> Position:
+    """Returns the position with these fields, which were checked."""
+    prepared = fields["prepared"]
+    return Position(
+        fields["transactions"], fields["lsn"], fields["csn"], tuple(zip(prepared["gid"], prepared["lsn"], strict=True))
+    )
+
+
+def write_position(position: Position) -> bytes:
+    """Returns a position as bytes."""
+    return seal(_KIND, 1, dump(fields_of(position)))
+
+
+def read_position(data: bytes) -> Position:
+    """Returns the position that was written; raises StateError."""
+    version, payload = unseal(_KIND, _READERS, data)
+    return _READERS[version](payload)
+
+
+def _read_1(payload: memoryview) -> Position:
+    return position_of(load(_KIND, payload, SHAPE))
+
+
+_READERS = {1: _read_1}

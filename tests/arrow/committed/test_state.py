@@ -18,8 +18,8 @@ import wireformat as wf
 from wireformat.arrow.committed import state as transactions_state
 from wireformat.arrow.committed.spill import RowSpill
 from wireformat.stream import saved
+from wireformat.stream.positions import read_position, write_position
 from wireformat.stream.saved import HEADER_BYTES, check, seal, unseal
-from wireformat.stream.saved_position import read_position, write_position
 
 from ...histories import histories, table
 from ...mutations import changed_bytes, inserted_and_deleted, truncations

@@ -20,8 +20,7 @@ from ...stream.capture_position import OpenTransaction, open_transaction
 from ...stream.chunk_plan import LaterFate
 from ...stream.chunk_start import ChunkStart
 from ...stream.controls import DELIVERED_KINDS
-from ...stream.positions import Position
-from ...stream.saved_position import read_position, write_position
+from ...stream.positions import Position, read_position, write_position
 from ...stream.transactions import TransactionMachine
 from ..arrays import Array
 from ..row_changes import RowSource, record_batches
@@ -30,12 +29,11 @@ from ..unread import judged_rows
 from .batch import ControlRow, InputRows, Item, OutsideMessage, RowsBetween
 from .cells import NumberColumn
 from .chunk_end import ChunkEnd, end_of_chunk
-from .facts import counted_transactions, plain_transactions_facts
+from .facts import SettledRows, counted_transactions, plain_transactions_facts
 from .needed_columns import check_columns
 from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, CommittedOutput
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
-from .settled import SettledRows
 from .spill import RowSpill, RowStore
 from .state import read_state, write_state
 

@@ -10,9 +10,8 @@ import pyarrow as pa
 from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
 from .batch import RECORDS_AT_ONCE, InputRows, PlainTransactions
-from .facts import committed_rows, facts_batch
+from .facts import SettledRows, committed_rows, facts_batch
 from .row_ranges import CURRENT_BATCH, RowRange, chosen_indices, gathered
-from .settled import SettledRows
 
 OUTPUT_BYTES = 2 << 20
 """About the size of a batch of committed rows: large enough that a call costs little, and small: what takes the rows

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...options.checks import number
 from ...temporary import TemporaryFolder, naming_the_folder
-from ..batch_size import batch_size
+from ..arrays import batch_size
 
 Handle = int | str
 """The handle of a stored batch. It is saved in the state as it is."""

@@ -14,6 +14,8 @@ import numpy as np
 from ...errors import OptionError
 from ...stream.attempts import STAGES, Attempt
 from ...stream.controls import CONTROL_KINDS, Control
+from ...stream.positions import SHAPE as POSITION
+from ...stream.positions import fields_of, position_of
 from ...stream.saved import (
     COUNT,
     FLAG,
@@ -31,8 +33,6 @@ from ...stream.saved import (
     seal,
     unseal,
 )
-from ...stream.saved_position import SHAPE as POSITION
-from ...stream.saved_position import fields_of, position_of
 from ...stream.transactions import TWO_PHASE, TransactionMachine
 from .open_rows import OpenRows, SavedBatch
 from .row_ranges import RowRange

@@ -16,8 +16,7 @@ from ..arrays import Array
 from ..codes import in_groups
 from ..columns.layouts import Layout, are_of_table
 from ..committed.assembler import Transactions
-from ..committed.facts import committed_rows
-from ..committed.settled import SettledRows
+from ..committed.facts import SettledRows, committed_rows
 from ..row_changes import HIDDEN_KINDS, TABLE_DELETE, TABLE_KINDS
 from ..schemas import committed_schema
 from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables

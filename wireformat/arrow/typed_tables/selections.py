@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...lsn import lsn_text
-from ..arrays import Array
-from ..batch_size import batch_size
+from ..arrays import Array, batch_size
 from ..row_changes import RELATION_ID_COLUMN
 from ..schemas import CHANGES
 from .images import EncodedLists, Image, encoded_lists, image_of_maps

@@ -115,11 +115,11 @@ class TypedChanges:
         else:
             has_fault = images.is_update & ~images.has_old
         has_fault &= kinds != TABLE_TRUNCATE
-        truncates, faults = np.flatnonzero(kinds == TABLE_TRUNCATE), np.flatnonzero(has_fault)
+        truncates, bad = np.flatnonzero(kinds == TABLE_TRUNCATE), np.flatnonzero(has_fault)
         for scope, last in zip(scopes[truncates].tolist(), truncates.tolist(), strict=True):
             del self._faults_of_scope[scope]  # changes of rows that have gone need not be known
-            faults = faults[(faults > last) | (scopes[faults] != scope)]
-        self._faults_of_scope.update(scopes[faults].tolist())
+            bad = bad[(bad > last) | (scopes[bad] != scope)]
+        self._faults_of_scope.update(scopes[bad].tolist())
         moved, old_keys = images.moves({name: after[name] for name in self.keys}, all_updates=not self.has_key)
         columns = {**{name: batch[name] for name in self._stream_by}, **after, "_sequence": batch["_sequence"]}
         rows = pa.Table.from_arrays([columns[name] for name in self._rows.names], schema=self._rows)
