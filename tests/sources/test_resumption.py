@@ -188,3 +188,49 @@ def test_what_was_handed_out_does_not_come_again_where_an_earlier_transaction_is
     assert more.committed().read_all()["xid"].to_pylist() == [6]
     rest = wf.Capture(messages, "pgoutput", after=more.position)
     assert rest.committed().read_all()["xid"].to_pylist() == [7]
+
+
+def position_of(messages: list[bytes], after: wf.CapturePosition | None = None) -> wf.CapturePosition:
+    """The position at the end of a capture."""
+    capture = wf.Capture(messages, "pgoutput", after=after)
+    list(capture.committed())
+    return capture.position
+
+
+@pytest.mark.parametrize(
+    "transaction",
+    [
+        prepared(5, 10, "g"),
+        [*block(5), stream_prepare(5, 10, "g")],
+        [*block(5), *block(5, is_first=False), stream_prepare(5, 10, "g")],
+    ],
+    ids=["plain", "streamed", "blocks"],
+)
+def test_a_prepared_transaction_that_was_open_must_come_from_its_beginning(transaction: list[wf.Event]) -> None:
+    messages = messages_of([[*plain(4, 5), *transaction, *plain(6, 20), commit_prepared(5, 40, "g")]])
+    position = position_of(messages[:-1])
+    prepare = len(messages_of([[*plain(4, 5), *transaction]])) - 1
+    later = len(messages_of([[*plain(4, 5), *block(5)]])) if len(transaction) > 4 else prepare
+    assert set(xids_of(wf.Capture(messages, "pgoutput", after=position))) == {5}
+    for start in {later, prepare}:
+        with pytest.raises(wf.OrderError, match=r"the beginning of the prepared transaction xid 5 gid g"):
+            wf.Capture(messages[start:], "pgoutput", after=position).committed().read_all()
+        if len(transaction) > 3:  # a STREAM_PREPARE may be of an earlier attempt, so it is not an error
+            middle = position_of(messages[start:-1], after=position)
+            assert [(one.gid, one.changes) for one in middle.open] == [("g", position.open[0].changes)]
+            with pytest.raises(wf.OrderError, match=r"the beginning of the prepared transaction xid 5 gid g"):
+                wf.Capture(messages[-1:], "pgoutput", after=middle).committed().read_all()
+
+
+def test_the_end_of_an_earlier_transaction_with_the_same_gid_is_not_the_one_that_must_come() -> None:
+    messages = messages_of([[*prepared(4, 5, "g"), rollback_prepared(4, 10, "g"), *prepared(6, 20, "g")]])
+    position = position_of(messages)
+    for lacking in (messages[:-1], messages[:5]):  # within the later one, and before it
+        more = position_of(lacking, after=position)
+        assert ("g", 6, 1) in [(one.gid, one.xid, one.changes) for one in more.open]
+
+
+def test_an_empty_prepared_transaction_needs_no_beginning() -> None:
+    """PostgreSQL 18 sends none."""
+    messages = messages_of([[*prepared(5, 10, "g")[2:], *plain(6, 20), commit_prepared(5, 40, "g")]])
+    assert going_on(messages[:-1], messages) == []

@@ -14,7 +14,7 @@ from ..errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
-from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of
+from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of, may_be_same
 from ..stream.positions import Position
 
 _WATCHED = (
@@ -60,6 +60,8 @@ class Resumption:
         self._streamed = {one.xid: one for one in open if one.stage in ("block", "streamed")}
         self._prepared = {one.gid: one for one in open if one.stage == "prepared"}
         self._prepared_ids = {(one.gid, one.xid) for one in self._prepared.values()}
+        self._unbegun = {(one.gid, one.xid) for one in self._prepared.values() if one.changes}
+        """The prepared ones whose beginning has not come. PostgreSQL 18 sends no BEGIN for an empty transaction."""
         self._ended_before: dict[int | None, dict[str, Any]] = {}
         """The STREAM_PREPARE of streamed transactions whose blocks have not come: of an earlier attempt, which was
         rolled back before the position, if the blocks come later."""
@@ -114,19 +116,27 @@ class Resumption:
             for before in self._ended_before.values():
                 if dict(before["detail"] or ()).get("gid") == gid:
                     self._check_blocks(before)
-        if kind == "STREAM_START":
-            if detail.get("first_segment") != "false":  # else of an earlier attempt, or the first block is missing
-                self._streamed.pop(xid, None)
+        if kind == "BEGIN" or (kind == "STREAM_START" and detail.get("first_segment") != "false"):
+            # A later block is of an earlier attempt, or the first block is missing.
+            self._streamed.pop(xid, None)  # sent again, maybe as a plain transaction
+            self._unbegun = {
+                (own, of) for own, of in self._unbegun if (xid not in (None, of) if gid is None else gid != own)
+            }
+            if kind == "BEGIN":
+                self._begin(row, xid, gid)
         elif kind == "STREAM_ABORT":
             if aborts_whole(xid, subxid_of(detail)):
                 self._streamed.pop(xid, None)
-        elif kind == "BEGIN":
-            self._streamed.pop(xid, None)  # sent again, now as a plain transaction
-            self._begin(row, xid, gid)
-        elif kind == "COMMIT_PREPARED" and gid in self._prepared and not self._is_covered(row):
-            raise self._error(self._prepared[gid], "its COMMIT PREPARED", row)
-        else:
-            self._prepared.pop(gid, None)
+        elif gid in self._prepared:
+            one = self._prepared[gid]
+            if kind == "COMMIT_PREPARED":
+                if not self._is_covered(row):
+                    raise self._error(one, "its COMMIT PREPARED", row)
+            elif may_be_same(xid, one.xid):  # else an earlier transaction had the same gid
+                if kind == "ROLLBACK_PREPARED" or (gid, one.xid) not in self._unbegun:
+                    del self._prepared[gid]
+                elif kind == "PREPARE":  # a STREAM_PREPARE may be of an earlier attempt
+                    raise self._error(one, "its PREPARE", row)
         if kind in ("STREAM_COMMIT", "COMMIT_PREPARED") and self._plain is not None and not self._is_covered(row):
             raise self._error(self._plain, f"the {kind} of a later one", row)
 
