@@ -234,3 +234,10 @@ def test_an_empty_prepared_transaction_needs_no_beginning() -> None:
     """PostgreSQL 18 sends none."""
     messages = messages_of([[*prepared(5, 10, "g")[2:], *plain(6, 20), commit_prepared(5, 40, "g")]])
     assert going_on(messages[:-1], messages) == []
+
+
+def test_a_transaction_that_was_open_may_come_again_as_a_streamed_one() -> None:
+    first = messages_of([plain(5, 500)[:2]])
+    second = messages_of([[*block(5), stream_commit(5, 500)]])
+    assert xids_of(wf.Capture([*first, *second], "pgoutput")) == [5]
+    assert going_on(first, second) == [5]

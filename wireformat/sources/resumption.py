@@ -118,12 +118,14 @@ class Resumption:
                     self._check_blocks(before)
         if kind == "BEGIN" or (kind == "STREAM_START" and detail.get("first_segment") != "false"):
             # A later block is of an earlier attempt, or the first block is missing.
-            self._streamed.pop(xid, None)  # sent again, maybe as a plain transaction
+            self._streamed.pop(xid, None)  # sent again, maybe in the other form: plain or streamed
             self._unbegun = {
                 (own, of) for own, of in self._unbegun if (xid not in (None, of) if gid is None else gid != own)
             }
             if kind == "BEGIN":
                 self._begin(row, xid, gid)
+            elif self._plain is not None and self._plain.xid == xid:
+                self._plain = None
         elif kind == "STREAM_ABORT":
             if aborts_whole(xid, subxid_of(detail)):
                 self._streamed.pop(xid, None)
