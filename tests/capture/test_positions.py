@@ -195,3 +195,21 @@ def test_a_position_is_the_same_after_it_was_saved() -> None:
         position = position_after(events)
         assert position.relations or position.open
         assert CapturePosition.from_json(position.to_json()) == position
+
+
+@pytest.mark.parametrize("format", ["gaussdb-binary", "gaussdb-json", "gaussdb-text"])
+def test_a_position_in_csn_order_goes_on_where_the_lsns_do_not_rise(format: str) -> None:
+    def messages(csn: int, lsn: int) -> list[bytes]:
+        new = wf.TupleData(("id",), ("1",), ("integer",))
+        row = wf.Insert(lsn=lsn - 1, table_schema="s", table_name="t", new=new)
+        events = [wf.Begin(lsn=lsn - 2, csn=csn, first_lsn=lsn - 2), row, wf.Commit(lsn=lsn, xid=csn)]
+        return list(wf.encode(events, format, options={"sending-batch": 1}))
+
+    def read(csn: int, lsn: int, after: CapturePosition | None) -> tuple[int, CapturePosition]:
+        capture = wf.Capture(messages(csn, lsn), format, after=after)
+        return capture.committed().read_all().num_rows, capture.position
+
+    _, first = read(5, 100, None)
+    count, second = read(6, 97, first)
+    assert (count, second.delivered.lsn, second.delivered.csn) == (1, 100, 6)
+    assert read(6, 97, second)[0] == 0

@@ -271,6 +271,7 @@ class TransactionMachine(OpenAttempts[Handle]):
         if not agree(attempt.begin, record):
             raise self._error("the end of the open transaction", record, record.lsn)
         self._plain = None
+        self._ended = self._ended.advanced(None, attempt.begin.csn)  # of GaussDB's parallel styles only BEGIN has it
         return attempt
 
     def _commit(self, record: Control, handle: Handle | None) -> None:
