@@ -213,3 +213,19 @@ def test_a_position_in_csn_order_goes_on_where_the_lsns_do_not_rise(format: str)
     count, second = read(6, 97, first)
     assert (count, second.delivered.lsn, second.delivered.csn) == (1, 100, 6)
     assert read(6, 97, second)[0] == 0
+
+
+@pytest.mark.parametrize("end", ["prepared", "committed"])
+def test_what_was_delivered_at_its_prepare_is_not_delivered_at_its_end_with_the_other_option(end: str) -> None:
+    facts = {"xid": 5, "lsn": 150, "end_lsn": 151, "gid": "g", "prepare_time": TIME}
+    commit = wf.CommitPrepared(xid=5, commit_lsn=200, end_lsn=201, commit_time=TIME, gid="g")
+    messages = [*wf.encode([wf.Begin(**facts), *rows_of(None), wf.Prepare(**facts), commit], "pgoutput")]
+    cut = len(messages) - 1 if end == "prepared" else len(messages)
+    first = wf.Capture(messages[:cut], "pgoutput", two_phase="prepare")
+    assert first.committed().read_all().num_rows == 1
+    position = first.position
+    for _ in range(2):
+        again = wf.Capture(messages, "pgoutput", after=position)
+        assert (again.committed().read_all().num_rows, again.unknown_prepared) == (0, ())
+        position = again.position
+    assert (position.delivered.lsn, position.open) == (200, ())

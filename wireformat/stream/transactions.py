@@ -304,11 +304,7 @@ class TransactionMachine(OpenAttempts[Handle]):
         if old is not None:
             self._settle(old, None)
         is_covered = self.drop_resent and self._position.covers(record.lsn, record.csn)
-        if (
-            self._delivers_at_prepare
-            and record.lsn is not None
-            and self._delivered_at_prepare.get(record.gid) == record.lsn
-        ):
+        if record.lsn is not None and self._delivered_at_prepare.get(record.gid) == record.lsn:
             self._settle(attempt, None)
         elif self._delivers_at_prepare and not is_covered:
             self._delivered_at_prepare[record.gid] = record.lsn
@@ -327,7 +323,7 @@ class TransactionMachine(OpenAttempts[Handle]):
             return
         if not was_delivered and not self._position.covers(record.commit_lsn, record.csn):
             self._unknown_prepared[str(record.gid)] = None
-        if self._delivers_at_prepare:
+        if self._delivers_at_prepare or was_delivered:
             # It has been delivered, and from now on only the position can show that its PREPARE is sent again.
             self._position = self._position.advanced(record.commit_lsn, record.csn, transactions=0)
 
