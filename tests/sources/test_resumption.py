@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 import wireformat as wf
+from wireformat.sources.resumption import Resumption
 
 TIME = "2026-11-23 10:00:00+00"
 TABLE = {"table_schema": "s", "table_name": "t", "relation_id": 1}
@@ -241,3 +242,18 @@ def test_a_transaction_that_was_open_may_come_again_as_a_streamed_one() -> None:
     second = messages_of([[*block(5), stream_commit(5, 500)]])
     assert xids_of(wf.Capture([*first, *second], "pgoutput")) == [5]
     assert going_on(first, second) == [5]
+
+
+def test_transactions_that_are_not_awaited_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A streamed transaction that was rolled back while there was no connection never comes again."""
+    awaited = [*block(5), *prepared(6, 10, "g")]
+    later = [event for number in range(100) for event in plain(number + 7, number + 20)]
+    position = position_of(messages_of([awaited]))
+    looked: list[tuple[str, int]] = []
+    look = Resumption._look
+    monkeypatch.setattr(
+        Resumption, "_look", lambda self, row: (looked.append((row["kind"], row["xid"])), look(self, row))
+    )
+    more = position_of(messages_of([[*later, *awaited]]), after=position)
+    assert looked == [("STREAM_START", 5), ("BEGIN", 6), ("PREPARE", 6)]
+    assert {one.xid for one in more.open} == {5, 6}

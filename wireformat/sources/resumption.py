@@ -12,21 +12,13 @@ import pyarrow.compute as pc
 from ..arrow.noted.relation_events import subxid_of
 from ..errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from ..formats.record_facts import aborts_whole
-from ..lsn import unsigned
+from ..lsn import signed, unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
 from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of, may_be_same
 from ..stream.positions import Position
 
-_WATCHED = (
-    "BEGIN",
-    "STREAM_START",
-    "PREPARE",
-    "STREAM_PREPARE",
-    "COMMIT_PREPARED",
-    "ROLLBACK_PREPARED",
-    "STREAM_ABORT",
-    "STREAM_COMMIT",
-)
+_OF_PREPARED = ("PREPARE", "STREAM_PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
+_WATCHED = ("BEGIN", "STREAM_START", "STREAM_ABORT", "STREAM_COMMIT", *_OF_PREPARED)
 _HINT = (
     "begin the input at or before the first message of that transaction; if that message begins within an earlier one, "
     "at the message in which the earlier one begins"
@@ -76,7 +68,12 @@ class Resumption:
         """Looks at the next rows of the input."""
         if not self.unseen:
             return
-        for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(_WATCHED))).to_pylist():
+        watched = pc.is_in(batch["kind"], pa.array(_WATCHED))
+        if self._plain is None:  # what is awaited may never come: it may have been rolled back
+            xids = (None, *self._streamed, *(xid for _, xid in self._unbegun))
+            awaited = pc.is_in(batch["xid"], pa.array([x if x is None else signed(x) for x in xids], pa.int64()))
+            watched = pc.and_(watched, pc.or_(awaited, pc.is_in(batch["kind"], pa.array(_OF_PREPARED))))
+        for index in pc.indices_nonzero(watched).to_pylist():
             self._look({name: batch[name][index].as_py() for name in batch.schema.names})
 
     def take_controls(self, controls: Iterable[Control]) -> None:
