@@ -15,7 +15,7 @@ from wireformat.formats.registry import find_row
 MANY = 1 << 40
 """More bytes than any batch has: nothing is closed by size."""
 
-ENDS = {"gauss_batch": "all", "text_batch": "batches", "line_feeds": "all", "whole": "none", "copy_data": "none"}
+ENDS = {"gauss_batch": "all", "text_batch": "batches", "line_feeds": "all", "frames": "none", "copy_data": "none"}
 """By the module of the framing: which messages say where they end."""
 
 
