@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import partial
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.cli.table_writers import csv_rows, json_rows
 from wireformat.printable import printable
 
 from .. import handmade
@@ -74,9 +79,9 @@ class TestOnATerminal:
         assert on_a_terminal("show", capture, NO_COLOR="", TERM="dumb")[1] == on_a_terminal("show", capture)[1]
 
     @pytest.mark.slow
-    def test_show_in_a_pager(self, capture: Path) -> None:
-        _, got, _ = on_a_terminal("show", "--pager", capture, PAGER="sed s/INSERT/PAGED/")
-        assert b"PAGED INTO" in got
+    def test_a_pager_gets_the_escapes_and_colours_of_the_terminal(self, capture: Path) -> None:
+        _, got, _ = on_a_terminal("show", "--pager", capture, PAGER="sed s/INSERT/PAGED/", NO_COLOR="")
+        assert f"\x1b[32mPAGED\x1b[0m INTO {SHOWN}.t" in got.decode()
 
     @pytest.mark.slow
     def test_show_escapes_what_is_no_text_of_the_terminal(self, tmp_path: Path) -> None:
@@ -98,6 +103,17 @@ class TestOnATerminal:
         code, got, stderr = on_a_terminal("decode", capture, "-o", "-", "--to", "arrow")
         assert (code, got) == (2, b"")
         assert stderr.startswith(b"wireformat: standard output is a terminal")
+
+
+@pytest.mark.parametrize("rows", [partial(csv_rows, on_screen=True), json_rows], ids=["csv", "jsonl"])
+def test_names_of_columns_are_escaped_as_values_are(rows: Any) -> None:
+    batch = pa.RecordBatch.from_pylist([{EVIL: {EVIL: EVIL}}])
+    file = BytesIO()
+    with rows(file, batch.schema) as write:
+        write(batch)
+    text = file.getvalue().decode()
+    assert text.count("[bold]") == 3
+    assert text.replace("\n", "").isprintable()
 
 
 def test_a_pipe_gets_the_bytes_as_they_are(capture: Path) -> None:

@@ -103,21 +103,20 @@ def show(
     """Print one line per record, as the openGauss client does."""
     with exit_codes():
         from . import show as command
-        from .screen import paged
 
-        with paged(wanted=pager and not follow):
-            command.show(
-                files,
-                format=format,
-                column=column,
-                mode=mode,
-                tables=split_lists(tables),
-                kinds=split_kinds(kinds),
-                encoding=encoding,
-                encoding_errors=encoding_errors,
-                dialect=dialect,
-                follow=follow,
-            )
+        command.show(
+            files,
+            format=format,
+            column=column,
+            mode=mode,
+            tables=split_lists(tables),
+            kinds=split_kinds(kinds),
+            encoding=encoding,
+            encoding_errors=encoding_errors,
+            dialect=dialect,
+            follow=follow,
+            pager=pager and not follow,
+        )
 
 
 @app.command(

@@ -19,7 +19,7 @@ from .client_line import client_line
 from .decoding import Decoding
 from .inputs import all_messages, find_inputs
 from .inspection.guessed import guessed_format
-from .screen import coloured, has_colours, say, say_skipped, screen_line
+from .screen import coloured, has_colours, paged, say, say_skipped, screen_line
 
 AS_IT_IS = "latin-1"
 """An encoding that reads any byte as a character, and writes that character as the same byte."""
@@ -33,6 +33,7 @@ def show(
     encoding: str | None,
     tables: list[str] | None,
     follow: bool = False,
+    pager: bool = False,
     **options: Any,
 ) -> None:
     """Prints the records of all inputs to standard output.
@@ -41,6 +42,7 @@ def show(
     encoding   the encoding of the server; text is then printed in the encoding of the terminal. None prints the bytes
                of the messages unchanged
     follow     whether to continue as the last file grows
+    pager      whether to show them in a pager, which gets what the terminal would
 
     On a terminal, a record is one line, with its kind in colour and control characters as escapes. The other options
     are those of `ReadOptions`. Raises Failed and OptionError.
@@ -55,7 +57,7 @@ def show(
     found = find_format(guessed_format(paths, format, column, says_usual=sys.stderr.isatty()))
     decoding = Decoding(found, checked, name_text)
     on_screen, in_colours = sys.stdout.isatty(), has_colours()
-    with find_inputs(paths, found, column, follow=follow) as inputs:
+    with paged(wanted=pager), find_inputs(paths, found, column, follow=follow) as inputs:
         for messages in all_messages(inputs):
             text_of = _texts(found, messages.messages, decoding.messages) if isinstance(found, TextFormat) else None
             for located in decoding.located(messages):

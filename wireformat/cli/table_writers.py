@@ -78,14 +78,15 @@ def csv_rows(file: BinaryIO, schema: pa.Schema, *, on_screen: bool = False) -> I
 
     A null is an empty cell, an empty text is "", a map or list is JSON, bytes are `\x…`.
 
-    on_screen   whether a terminal shows it; texts are then as `printable` returns them
+    on_screen   whether a terminal shows it; names and texts are then as `printable` returns them
     """
+    names = [printable(name) if on_screen else name for name in schema.names]
 
     def write(batch: pa.RecordBatch, *, include_header: bool = False) -> None:
         columns = [_csv_cells(column, on_screen) for column in batch.columns]
         sink = pa.BufferOutputStream()
         options = pa.csv.WriteOptions(include_header=include_header)
-        pa.csv.write_csv(pa.RecordBatch.from_arrays(columns, schema.names), sink, options)
+        pa.csv.write_csv(pa.RecordBatch.from_arrays(columns, names), sink, options)
         file.write(sink.getvalue())
 
     write(pa.RecordBatch.from_pylist([], schema), include_header=True)
@@ -113,7 +114,7 @@ def json_rows(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
 
     A map is an object, bytes are the text `\x…`, a time is text.
     """
-    names = [f"{encode_basestring(name)}: " for name in schema.names]
+    names = [f"{_json_text(name)}: " for name in schema.names]
 
     def write(batch: pa.RecordBatch) -> None:
         columns = [
@@ -145,7 +146,7 @@ def json_cells(column: pa.Array) -> Iterator[str]:
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return (json.dumps(value if is_json(value) else str(value)) for value in column.to_pylist())
     texts = pc.cast(column, pa.string()).to_pylist()
-    return ("null" if text is None else _UNSAFE.sub(_escape, encode_basestring(text)) for text in texts)
+    return ("null" if text is None else _json_text(text) for text in texts)
 
 
 def is_json(value: float | None) -> bool:
@@ -162,7 +163,7 @@ def cell_texts(column: pa.Array) -> Iterator[str]:
 
 
 def _objects(column: pa.Array) -> Iterator[str]:
-    names = [f"{encode_basestring(field.name)}: " for field in column.type]
+    names = [f"{_json_text(field.name)}: " for field in column.type]
     columns = [[name + cell for cell in json_cells(child)] for name, child in zip(names, column.flatten(), strict=True)]
     rows = zip(*columns, strict=True) if columns else iter([()] * len(column))
     for row, is_there in zip(rows, column.is_valid().to_pylist(), strict=True):
@@ -176,8 +177,8 @@ def _nested(column: pa.Array, elements: list[str], opening: str, closing: str) -
         yield f"{opening}{inner}{closing}" if is_there else "null"
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _json_text(text: str) -> str:
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encode_basestring(text))
 
 
 def _hex(raw: bytes) -> str:
