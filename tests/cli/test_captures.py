@@ -14,6 +14,7 @@ import pytest
 from typer import BadParameter
 
 import wireformat as wf
+from wireformat.cli.captures import tables as commands_of_tables
 from wireformat.cli.options import parse_columns
 
 from ..lake.histories import messages_of, transactions
@@ -242,6 +243,31 @@ def test_a_pipe_is_copied(tmp_path: Path) -> None:
         assert "wireformat-" not in result.stderr
     assert str(pipe) in result.stderr
     assert run("tables", "/dev/null").exit_code == run("tables", "-", stdin=b"").exit_code
+
+
+@pytest.mark.parametrize("more", [(), ("--rows", 3)], ids=str)
+@pytest.mark.parametrize("command", [("tables",), ("typed", "public.orders"), ("latest", "public.orders")], ids=str)
+def test_a_format_of_standard_output_needs_the_output(command: tuple[str, ...], more: tuple[object, ...]) -> None:
+    verb, *table = command
+    result = run(verb, SAMPLE, *table, "--to", "csv", *(more if table else ()))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "add `-o -`" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [("x.txt", "expected a name that ends in"), ("-", "-o - needs --to"), (SAMPLE, "is an input")],
+    ids=["ending", "no --to", "input"],
+)
+@pytest.mark.parametrize("command", [("tables",), ("typed", "public.orders"), ("latest", "public.orders")], ids=str)
+def test_an_output_is_checked_before_anything_is_read(
+    command: tuple[str, ...], output: object, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands_of_tables, "opened", None)
+    verb, *table = command
+    result = run(verb, SAMPLE, *table, "-o", output)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert text in result.stderr
 
 
 def test_an_input_in_a_folder_is_not_overwritten(folder: Path) -> None:

@@ -54,6 +54,7 @@ def test_without_a_command_the_help_is_shown() -> None:
         (["decode", "-", "-o", "-"], "-o - needs --to csv, jsonl, arrow"),
         (["decode", "-", "-o", "-", "--to", "xml"], "-o - needs --to csv, jsonl, arrow, got 'xml'"),
         (["decode", "-", "-o", "a.csv", "--to", "csv"], "--to says what `-o -` writes; of a.csv its ending says it"),
+        (["check", "x", "--slot", "s", "--failover"], "--failover is for a new slot: add --create-slot"),
         (["follow", "x", "--slot", "s", "--to", "x", "--batch-mb", "nan"], "expected a number of megabytes, got nan"),
         (["follow", "x", "--slot", "s", "--to", "x", "--retained-alarm", "inf"], "a number of megabytes, got inf"),
         (["decode", "--encoding-errors", "skip", "-", "-o", "x"], "option encoding_errors: expected strict, replace"),

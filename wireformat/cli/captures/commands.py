@@ -80,6 +80,8 @@ Rows = Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the s
 def _result(output: Path | None, to: str | None, as_json: bool) -> tuple[Path | None, str | None]:
     """Returns the output and its format; --json is short for lines of JSON on standard output."""
     if not as_json:
+        if to is not None and output is None:
+            raise typer.BadParameter(f"--to says what `-o -` writes: add `-o {STDOUT}`")
         return output, to
     if output is not None or to is not None:
         raise typer.BadParameter("--json is `-o - --to jsonl`: leave out -o and --to")

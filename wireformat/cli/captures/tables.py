@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import counted
 from ...options.table_names import written
 from ...printable import printable
-from ..output import find_output, open_output
+from ..output import CheckedOutput, find_output, open_output
 from ..screen import console, say, say_skipped
 from ..table_writers import cell_texts
 from .opened import opened
@@ -32,17 +32,18 @@ SHOWN = pa.schema(
 
 def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **options: Any) -> None:
     """Prints the tables of a stream, or writes what `Capture.tables` returns. Raises Failed."""
+    target = _target(output, to, paths)
     with opened(paths, on_screen=False, **options) as (capture, _):
         listed = capture.tables()
         skipped = capture.dropped
-    _print_list(listed, output, to, paths)
+    _print_list(listed, target)
     say_skipped(skipped)
 
 
-def _print_list(listed: pa.Table, output: Path | None, to: str | None, paths: Sequence[str]) -> None:
+def _print_list(listed: pa.Table, target: CheckedOutput | None) -> None:
     """Prints the list of tables, or writes it."""
-    if output is not None:
-        _written(listed.to_batches(), listed.schema, output, to, paths)
+    if target is not None:
+        _written(listed.to_batches(), listed.schema, target)
         return
     rows = [
         {
@@ -85,9 +86,10 @@ def typed(
 
     Raises Failed.
     """
+    target = _target(output, to, paths)
     with opened(paths, on_screen=output is None, **options) as (capture, _):
         found = capture.typed(table, schema=schema, complete=complete)
-        _shown_or_written(found, found.schema, output, to, paths, rows)
+        _shown_or_written(found, found.schema, target, rows)
         if options["mode"] == "DROPMALFORMED":
             for _ in found:  # the rows that are not shown: what was skipped is known at the end
                 pass
@@ -106,32 +108,29 @@ def latest(
     **options: Any,
 ) -> None:
     """Prints or writes the rows that a table has at the end of the stream; see `typed`. Raises Failed."""
+    target = _target(output, to, paths)
     with opened(paths, on_screen=output is None, **options) as (capture, _):
         found = capture.latest(table, keys=keys, schema=schema)
-        _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)
+        _shown_or_written(found.to_batches(), found.schema, target, rows)
         say_skipped(capture.dropped)
 
 
+def _target(output: Path | None, to: str | None, paths: Sequence[str]) -> CheckedOutput | None:
+    return None if output is None else find_output(output, to, paths)
+
+
 def _shown_or_written(
-    batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    output: Path | None,
-    to: str | None,
-    paths: Sequence[str],
-    rows: int,
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, target: CheckedOutput | None, rows: int
 ) -> None:
-    if output is not None:
-        _written(batches, schema, output, to, paths)
+    if target is not None:
+        _written(batches, schema, target)
     elif print_table(batches, schema, rows):
         say(f"only the first {counted(rows, 'row', ',')}: --rows prints more, -o writes all to a file")
 
 
-def _written(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path, to: str | None, paths: Sequence[str]
-) -> None:
+def _written(batches: Iterable[pa.RecordBatch], schema: pa.Schema, target: CheckedOutput) -> None:
     names = [field.name for field in schema if not pa.types.is_struct(field.type) or field.type.num_fields]
     schema = pa.schema([schema.field(name) for name in names], schema.metadata)
-    target = find_output(output, to, paths)
     count = 0
     with open_output(target, schema) as write:
         for batch in _nonempty(batches):

@@ -75,6 +75,8 @@ def check(
     """Check what a stream from a slot needs, and say what to do about what is missing."""
     if create_slot and drop_slot:
         raise typer.BadParameter("--create-slot and --drop-slot exclude each other")
+    if failover and not create_slot:
+        raise typer.BadParameter("--failover is for a new slot: add --create-slot")
     with exit_codes():
         from . import check as command
 
