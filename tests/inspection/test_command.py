@@ -136,6 +136,30 @@ def test_a_scan_prints_what_it_has_found(tmp_path: Path, batch: bytes, monkeypat
     assert json.loads(found[-1])["record"] == stop - 1
 
 
+@pytest.mark.parametrize("first", [0, 3, 100])
+def test_a_scan_that_stops_says_where_to_continue(
+    first: int, tmp_path: Path, batch: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No record is lost in between, and nothing is said at the end of the file."""
+    path = tmp_path / "tail.bin"
+    path.write_bytes(batch)
+    arguments = ("inspect", "--scan", "-f", "gaussdb-binary", path, "--at")
+    *records, last = run(*arguments, first).stdout.splitlines()[1:]
+    assert "continues" not in last
+    monkeypatch.setattr(tree, "SCANNED_BYTES", len(batch) // 2)
+    found = []
+    while True:
+        *some, last = run(*arguments, first).stdout.splitlines()[1:]
+        found += some
+        if "continues" not in last:
+            break
+        in_json = run(*arguments, first, "--json")
+        first = int(last.split("--at ")[1].split()[0])
+        assert f"--at {first} continues after these bytes" in in_json.stderr
+    offsets, wanted = ([line.split()[0] for line in lines] for lines in (found, records))
+    assert offsets == wanted
+
+
 def test_scan_of_records_without_length(tmp_path: Path) -> None:
     path = tmp_path / "capture.bin"
     path.write_bytes(SUPPORTED["pgoutput"].good)

@@ -28,7 +28,7 @@ from ...sources.source import message_bytes
 from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs
 from ..options import STDIN
-from ..screen import console
+from ..screen import console, say
 from .guessed import format_of_bytes, guessed_format, scanned_format
 
 MOST_RECORDS = 20
@@ -67,9 +67,12 @@ def inspect(
     """
     checked = ReadOptions.check(**options)
     found: Iterator[tuple[Slice, Event | None]]
+    is_cut = False
     if scan or at is not None:
         first = at or 0
         data = _bytes_of(path, first)
+        is_cut = scan and len(data) > SCANNED_BYTES
+        data = data[:SCANNED_BYTES]
         name = scanned_format(data, format, checked) if scan else format_of_bytes(data, format)
         reader = RecordReader(find_format(name), checked)
         if not scan:
@@ -91,22 +94,25 @@ def inspect(
             found, size = iter(()), "a null, which has no records,"
         title = f"{source.name}, message {message}, {size} of {name}"
     records = enumerate(found) if record is None else iter([_record(found, record)])
+    count, end = 0, len(data)
     if as_json:
         for index, (piece, _) in records:
             _print_json(reader.node(data, piece, index), data, index)
+            end = piece.stop
+        if is_cut and record is None:
+            say(f"--at {first + end} continues after these bytes")
         return
     begun = list(islice(records, MOST_RECORDS + 1))
     screen = console(soft_wrap=True, emoji=False, markup=False)
     screen.print(Text(printable(title), style="bold"))
     if record is None and (len(begun) > MOST_RECORDS or scan):
-        count = 0
         for index, (piece, event) in chain(begun, records):
             outline = reader.outline(data, piece) if event is None else (event, None)
             screen.print(_outline(data, piece, index, first, *outline))
-            count = index + 1
+            count, end = index + 1, piece.stop
         advice = "; --record N shows one of them" if count else ""
-        if scan and len(data) == SCANNED_BYTES:
-            advice += f"; --at {first + len(data)} continues after these bytes"
+        if is_cut:
+            advice += f"; --at {first + end} continues after these bytes"
         screen.print(Text(counted(count, "record", ",") + advice, style="dim"))
         return
     for index, (piece, _) in begun:
@@ -188,7 +194,7 @@ def _name(path: str) -> str:
 
 
 def _bytes_of(path: str, first: int) -> bytes:
-    """Returns up to SCANNED_BYTES of a file from a byte on; raises Failed if there are none."""
+    """Returns SCANNED_BYTES of a file from a byte on, more if there are more; raises Failed if there are none."""
     name = _name(path)
     try:
         with ExitStack() as held:
@@ -199,7 +205,7 @@ def _bytes_of(path: str, first: int) -> bytes:
                     f"{name}: --at and --scan are for files of messages; of a Parquet file, pass --message N", BAD_USAGE
                 )
             size = _passed(file, len(head), first)
-            data = head[first:] + file.read(SCANNED_BYTES)
+            data = head[first:] + file.read(SCANNED_BYTES + 1)
     except OSError as error:
         raise Failed(f"{name}: {error.strerror}", BAD_USAGE) from None
     if not data:
