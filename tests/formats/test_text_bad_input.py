@@ -7,6 +7,8 @@ import time
 import pytest
 
 import wireformat as wf
+from wireformat.formats.adapt import adapted
+from wireformat.formats.registry import ROWS
 
 from ..engines import ENGINES, agree, read
 from ..support import SUPPORTED
@@ -59,6 +61,18 @@ def test_a_decoder_cannot_take_texts_that_are_not_batched(format: str, engine: s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("format", ROWS)
+def test_errors_about_records_of_other_formats_hold_no_values(format: str) -> None:
+    row = wf.Insert(lsn=1, table_schema="s", table_name="t", new=wf.TupleData(("a",), ("§" * 30,), ("text",)))
+    for other in ROWS.keys() - {format}:
+        event, _ = adapted(row, other)
+        for options in ({}, {"sending-batch": 1} if other.startswith("gaussdb") else {}):
+            (*_, message) = wf.encode([event], other, options=options)
+            for error in read([message], "declaration", format=format, mode="PERMISSIVE"):
+                if isinstance(error, wf.Corrupt):
+                    assert "a7" not in error.error.rpartition("bytes there")[2], (other, error.error)
+
+
 def test_many_marks_and_quotes_take_no_time() -> None:
     """Places that are tried are bounded, and none is scanned twice."""
     many = 200_000

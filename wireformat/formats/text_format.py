@@ -124,6 +124,7 @@ class TextFormat:
         if line is not None:
             return line.event(lsn=lsn, **read_line(cursor, line))
         if looks_like(cursor.data, cursor.at, cursor.stop, self.name):
+            cursor.shows = False  # its first bytes may be a value, too
             raise BadTag(f"a record of {self.name}", "another", **cursor.where("record"))
         raw = cursor.data[cursor.at : cursor.stop]
         try:
