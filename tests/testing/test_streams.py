@@ -117,6 +117,39 @@ def test_what_a_stream_has() -> None:
     assert {event.kind for event in stream(4, 200, format="gaussdb-json")} == {*wanted.split()[:3], "BEGIN", "COMMIT"}
 
 
+@pytest.mark.parametrize("format", [name for name, row in ROWS.items() if row.order == "parallel"])
+def test_positions_of_a_transaction_grow_from_its_begin_to_its_commit(format: str) -> None:
+    end = 0
+    for event in stream(2, 50, format=format):
+        assert event.lsn is not None
+        assert event.lsn > end
+        end = event.lsn
+        if isinstance(event, wf.Begin):
+            assert event.first_lsn == event.lsn
+
+
+def test_the_end_of_a_rolled_back_transaction_names_its_prepare() -> None:
+    prepared: dict[str | None, tuple[int | None, str | None]] = {}
+    ends = 0
+    for event in stream(2, 400):
+        if isinstance(event, (wf.Prepare, wf.StreamPrepare)):
+            prepared[event.gid] = event.end_lsn, event.prepare_time
+        elif isinstance(event, wf.RollbackPrepared):
+            ends += 1
+            assert (event.lsn, event.prepare_time) == prepared[event.gid]
+            assert event.end_lsn is not None
+            assert event.end_lsn > (event.lsn or 0)
+    assert ends > 3
+
+
+def test_old_rows_of_test_decoding_have_no_nulls() -> None:
+    made = stream([TABLES[1]], 100, format="test-decoding")
+    rows = [event for event in made if isinstance(event, (wf.Update, wf.Delete))]
+    assert None not in [value for event in rows if event.old for value in event.old.values]
+    assert {event.old.names for event in rows if event.old} >= {("id",), ("id", "w")}
+    assert any(None in event.new.values for event in rows if event.new)
+
+
 def test_schema_changes_can_be_left_out() -> None:
     without, changed = (
         {
