@@ -209,6 +209,21 @@ def test_an_oid_beyond_the_catalogue_names_itself() -> None:
     assert agree(messages, format=FORMAT).events[1].new.types == ("oid:2147483648",)
 
 
+def test_a_key_column_that_the_relation_has_not_cannot_be_said() -> None:
+    relation = wf.Relation(
+        relation_id=1,
+        table_schema="s",
+        table_name="t",
+        replica_identity="default",
+        columns=("id",),
+        type_oids=(23,),
+        typmods=(-1,),
+        key_columns=("nope",),
+    )
+    with pytest.raises(wf.EncodeError, match="key_columns: expected names of columns"):
+        list(wf.encode([relation], "pgoutput"))
+
+
 def test_the_first_number() -> None:
     """A relation may have any number."""
     messages = [relation(*hand.COLUMNS, oid=0), change(b"I", image(b"N", text(b"1"), hand.NULL), oid=0)]

@@ -256,6 +256,12 @@ CANNOT_SAY: dict[str, tuple[str, wf.Event, str]] = {
         wf.Ddl(sql="s", content="{}"),
         "sql: without a prefix, expected either the statement",
     ),
+    "ddl of what is no template": ("mppdb-json", wf.Ddl(content="x"), "it would be read as something else"),
+    "ddl whose prefix has a comma": (
+        "sql-decoding",
+        wf.Ddl(prefix="p, relid 2", content="c", relid=1, cmdtype="w"),
+        "it would be read as something else",
+    ),
     "ddl of a plugin without its line": (
         "mppdb-json",
         wf.Ddl(sql="s", relid=1),

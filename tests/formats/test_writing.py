@@ -107,6 +107,7 @@ CANNOT_SAY = {
     "no csn": (wf.Begin(lsn=1, first_lsn=1), "csn"),
     "csn of 65 bits": (wf.Begin(lsn=1, csn=1 << 64, first_lsn=1), "csn"),
     "no first_lsn": (wf.Begin(lsn=1, csn=1), "first_lsn"),
+    "time of a prepare": (wf.Begin(lsn=1, csn=1, first_lsn=1, prepare_time="t"), "prepare_time"),
     "negative xid": (wf.Commit(lsn=1, xid=-1), "xid"),
     "origin of 33 bits": (wf.Commit(lsn=1, origin=1 << 31), "origin"),
     "time that is a number": (wf.Commit(lsn=1, commit_time=5), "commit_time"),

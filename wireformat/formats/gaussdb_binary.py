@@ -221,7 +221,7 @@ def _said(event: type[Event]) -> Set[str]:
     if event is Unknown:
         return {"raw", "text"}
     found = {field.name for field in _KINDS[event][1].subcons} if event in _KINDS else set()
-    for group, names in (("tuples", ("new", "old")), ("facts", tuple(OPTION_OF_FIELD))):
+    for group, names in (("tuples", ("new", "old")), ("facts", [name for name, _ in TAGGED_FIELDS.fields.values()])):
         if group in found:
             found = found - {group} | set(names)
     return found

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from ..errors import BadTag, DecodeError, EncodeError
-from ..events import Event, RowChange, Unknown
+from ..events import Ddl, Event, RowChange, Unknown
 from ..framing import text_batch
 from ..framing.frames import Frame
 from ..grammar.cursor import Cursor
@@ -182,6 +182,10 @@ class _TextBodies:
         write = self._format.writers.get(type(event))
         if write is not None:
             written: bytes = write(event, self._encoding)
+            if isinstance(event, Ddl):
+                self._check(
+                    written, lambda found: replace(event, lsn=found.lsn, size=getattr(found, "size", 0)) == found
+                )
             return written
         if isinstance(event, Unknown):
             self._check(event.raw, lambda found: isinstance(found, Unknown))

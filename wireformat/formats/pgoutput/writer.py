@@ -294,6 +294,8 @@ def _columns(event: Relation) -> list[dict[str, Any]]:
     if not len(event.columns) == len(event.type_oids) == len(event.typmods):
         raise EncodeError("columns, type_oids and typmods must have the same length")
     keys = frozenset(event.key_columns)
+    if not keys.issubset(event.columns):
+        raise EncodeError("key_columns: expected names of columns")
     cells = zip(event.columns, event.type_oids, event.typmods, strict=True)
     return [{"is_key": name in keys, "name": name, "type_oid": oid, "typmod": typmod} for name, oid, typmod in cells]
 
