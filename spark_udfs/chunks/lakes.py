@@ -139,7 +139,7 @@ class StreamLakes:
     def discard(self) -> None:
         """Removes the files that tasks have written, which nothing names."""
         for one in self._lakes.values():
-            for path in [*one.lake.files_of_this_write()]:
+            for path in one.lake.other_files():
                 one.lake.store.delete(path)
 
     def publish(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ import spark_udfs
 import wireformat as wf
 from spark_udfs.chunks.lakes import StreamLakes
 from spark_udfs.chunks.light_pass import LightPass
+from wireformat.lake.lake import Lake
 from wireformat.lake.stored.store import Store
 from wireformat.options.table_names import written
 
@@ -266,6 +268,30 @@ def test_a_write_that_fails_after_its_tasks(
     with pytest.raises(KeyboardInterrupt):
         capture_of(one_stream[0]).write(tmp_path / "lake", format=kind)
     assert not [*(tmp_path / "lake").rglob("*.parquet")]
+
+
+def test_a_write_that_fails_after_one_that_was_stopped(
+    one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The logs of Delta tables name files with the number of this write."""
+    df, messages = one_stream
+
+    def fails(*given: Any) -> Any:
+        raise RuntimeError("stopped")
+
+    for thing, name in ((Lake, "commit"), (import_module("spark_udfs.capture"), "file_batches")):
+        monkeypatch.setattr(thing, name, fails)
+        with pytest.raises((RuntimeError, PythonException), match="stopped"):
+            capture_of(df).write(tmp_path / "lake", format="delta")
+        monkeypatch.undo()
+        logs = [*(tmp_path / "lake").rglob("_delta_log")]
+        assert logs
+        assert all(len(deltalake.DeltaTable(log.parent).to_pyarrow_table()) for log in logs)
+    capture_of(df).write(tmp_path / "lake", format="delta")
+    one = wf.Capture(messages, "pgoutput")
+    for table in tables_of(tmp_path / "lake"):
+        found = [repr(row) for row in values(read(tmp_path / "lake", table))]
+        assert sorted(found) == sorted(map(repr, values(one.typed(written(table)).read_all())))
 
 
 def test_tables_that_can_be_read_once(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path) -> None:

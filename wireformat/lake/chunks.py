@@ -93,8 +93,11 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
         there = lake.manifest.tables[table.name]
         if lake.format != "delta":
             publish_files(lake.store, there, table.files)
-        elif table.files and table.schema is not None:
-            folder = DeltaFolder(lake.store, there.folder, table.name, [*table.files[0].partition])
+            return
+        partitions = [name for file in table.files[:1] for name in file.partition]
+        folder = DeltaFolder(lake.store, there.folder, table.name, partitions)
+        there.is_made |= folder.table is not None  # a write that was stopped may have made it
+        if table.files and table.schema is not None:
             folder.evolve(table.schema)
             del waiting[table.name]  # from now on the log may name its files
             folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
@@ -110,8 +113,7 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
             there.versions, there.current = table.table.versions, table.table.current
         for_each(publish_table, tables, PUBLISHED_AT_ONCE)
         lake.commit(position)
-        if lake.format != "delta":
-            _remove_others(lake, tables)
+        _remove_others(lake, tables)
     except BaseException as error:
         if not lake.was_committed():  # after a conflict, a file with its name may be the other one's
             discard(lake, waiting.values(), with_names=not isinstance(error, LakeConflict))
@@ -125,9 +127,8 @@ def _remove_others(lake: Lake, tables: Iterable[TableFiles]) -> None:
     """
     own = {file.path for table in tables for file in table.files}
     for folder in {path.rpartition("/")[0] for path in own}:
-        for path in lake.files_of_this_write(folder):
-            if path not in own:
-                lake.store.delete(path)
+        for path in lake.other_files(own, folder):
+            lake.store.delete(path)
 
 
 def discard(lake: Lake, tables: Iterable[TableFiles], *, with_names: bool = False) -> None:

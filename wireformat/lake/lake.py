@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import TypeVar
@@ -110,13 +110,16 @@ class Lake:
         number = f"_{index:04d}" if index else ""
         return f"{folder}/wireformat-{self._write:06d}{self._attempt}{number}.parquet"
 
-    def files_of_this_write(self, folder: str = "") -> Iterator[str]:
+    def other_files(self, own: Collection[str] = (), folder: str = "") -> Iterator[str]:
         """Yields the files in a folder that have, or were to get, names of this write, also those of another attempt to
-        make it."""
+        make it: without its own ones, and those that the log of a Delta table names."""
+        others = []
         for path in filter(is_of_lake, self.store.files(folder)):
             found = _FILE.fullmatch(shown_name(path))
-            if found and int(found[1]) == self._write and (self.store.moves or f"-{self.writer}" in path):
-                yield path
+            is_of_write = found and int(found[1]) == self._write and (self.store.moves or f"-{self.writer}" in path)
+            if is_of_write and path not in own:
+                others.append(path)
+        return unlogged(self.store, others) if self.format == "delta" else iter(others)
 
     def check_alone(self) -> None:
         """Raises LakeConflict if another process, or another attempt to make this write, has written since it began."""
