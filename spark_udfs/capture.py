@@ -19,6 +19,7 @@ from wireformat.arrow.typed_tables.listed import (
     identities,
     lasting_identity,
     replica_identity,
+    rows_of,
     states_identity,
 )
 from wireformat.formats.registry import find_format_name
@@ -253,6 +254,9 @@ class Capture(CaptureAnswers):
             if keys is None and not states_identity(self._listed, table):
                 replica_identity(self._listed, table)  # raises what is wrong
             keys = lasting_identity(self._listed, table)
+            if keys == [] and facts.identities - {"full"}:  # all columns are a key: updates may have no old row
+                keys = None if "full" in facts.identities else rows_of(self._listed, table)[-1]["columns"]
+                part.check_has_keys(keys or ())
             if keys is None:
                 return self._latest_in_order(asked, ())
         typed = self._answer(partial(ask_typed, asked), whole, self._plans)

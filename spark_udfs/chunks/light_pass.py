@@ -385,10 +385,12 @@ class LightPass:
 
     def row_facts(self, table: tuple[str, str]) -> RowFacts:
         """Returns what all changes of a table have in common, also of those that are not committed."""
-        from wireformat.chunks.summary import RowFacts
+        from wireformat.chunks.summary import RowFacts, identities_before
 
+        known = (relation for after in self._after.values() for relation in after.first_relations)
+        before = identities_before(one for one in known if (one.table_schema, one.table_name) == table)
         summaries = (summary for chunks in self.summaries.values() for summary in chunks.values())
-        return reduce(RowFacts.and_those, (one.row_facts.get(table, RowFacts()) for one in summaries), RowFacts())
+        return reduce(RowFacts.and_those, (one.row_facts.get(table, RowFacts()) for one in summaries), before)
 
     def check_whole(self, parts: Mapping[str, Mapping[int, Any]]) -> None:
         """Raises BadRows unless there is a part for each chunk."""

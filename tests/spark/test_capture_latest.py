@@ -148,6 +148,42 @@ def test_a_schema_without_the_key(spark: SparkSession, other: tuple[str, ...]) -
         capture.latest("public.t", keys=["c"])
 
 
+def update(*values: str, old: tuple[str, ...] | None = None, old_kind: str = "key") -> wf.Update:
+    types = ("text",) * len(values)
+    before = None if old is None else wf.TupleData(AB, old, types)
+    row = wf.TupleData(AB, values, types)
+    kind = None if old is None else old_kind
+    return wf.Update(table_schema="public", table_name="t", new=row, old=before, old_kind=kind)
+
+
+@pytest.mark.parametrize("second", ["default", "full"])
+def test_all_columns_are_the_key(spark: SparkSession, tmp_path: Path, second: str) -> None:
+    """As in a table that joins two others. An update that keeps the key has no old row then."""
+    events = [
+        *committed(16, relation(*AB, keys=AB, identity="default"), insert(*AB, values=("1", "x"))),
+        *committed(32, update("1", "x")),
+        *committed(48, update("2", "x", old=("1", "x")), insert(*AB, values=("3", "y"))),
+        *committed(64, relation(*AB, keys=AB, identity=second)),
+        *committed(80, update("4", "x", old=("2", "x"), old_kind="full" if second == "full" else "key")),
+    ]
+    messages = [*map(bytes, wf.encode(events, "pgoutput"))]
+    wanted = wf.Capture(messages, "pgoutput").latest("public.t")
+    assert {tuple(row.values())[:2] for row in wanted.to_pylist()} == {("3", "y"), ("4", "x")}
+    df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    for keys in (None, []):
+        assert_same(capture.latest("public.t", keys=keys).toArrow(), wanted)
+    if second == "default":
+        first, later = wf.Capture(messages[:4], "pgoutput"), messages[4:]
+        first.committed().read_all()
+        wanted = wf.Capture(later, "pgoutput", after=first.position).latest("public.t")
+        df = spark.createDataFrame([*enumerate(later)], f"{OFFSET} long, value binary")
+        resumed = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], after=first.position)
+        assert_same(resumed.latest("public.t").toArrow(), wanted)
+        with pytest.raises(wf.OptionError, match=r"option schema: no column 'a', which identifies the rows of public"):
+            capture.latest("public.t", schema={"b": "text"})
+
+
 def test_names_of_the_stream(spark: SparkSession) -> None:
     """A column of the table has the name of a column that identifies the stream."""
     df = spark.createDataFrame(

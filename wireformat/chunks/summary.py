@@ -5,7 +5,7 @@ Its `RowFacts` are what all changes of a table have in common, as far as it deci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby, pairwise
@@ -43,12 +43,15 @@ class RowFacts(NamedTuple):
     is_truncated   whether there is a TRUNCATE
     relation_ids   the OIDs that the table has had
     definitions    those that the stream states, without keys and repetitions
+    identities     the replica identities that have all columns, as the stream names them: "full" is the whole row, any
+                   other one is a key
     """
 
     sent: frozenset[str] | None = None
     is_truncated: bool = False
     relation_ids: frozenset[int] = frozenset()
     definitions: tuple[Definition, ...] = ()
+    identities: frozenset[str] = frozenset()
 
     def and_those(self, other: RowFacts) -> RowFacts:
         """Returns the facts of these changes and later ones."""
@@ -58,6 +61,7 @@ class RowFacts(NamedTuple):
             self.is_truncated or other.is_truncated,
             self.relation_ids | other.relation_ids,
             tuple(one for one, _ in groupby((*self.definitions, *other.definitions))),
+            self.identities | other.identities,
         )
 
     def loses_values(self, keys: Sequence[str]) -> bool:
@@ -96,11 +100,13 @@ class ChunkObservations(Observations):
         for table, indices in all_tables:
             kinds = rows.kinds[indices]
             relations, changes = indices[kinds == TABLE_RELATION], indices[kinds != TABLE_RELATION]
+            described = [detail for detail in map(rows.detail, relations.tolist()) if detail is not None]
             found = RowFacts(
                 _sent(rows, indices[(kinds == TABLE_INSERT) | (kinds == TABLE_UPDATE)]),
                 bool((kinds == TABLE_TRUNCATE).any()),
                 _different(oids.take(pa.array(changes))) if has_oids and len(changes) else frozenset(),
-                _definitions(rows, relations),
+                _definitions(described),
+                _identities(described),
             )
             self.row_facts[table] = self.row_facts.get(table, RowFacts()).and_those(found)
         super().take(rows, all_tables, position_of)
@@ -110,11 +116,15 @@ def _different(oids: pa.Array) -> frozenset[int]:
     return frozenset(oids.drop_null().unique().to_pylist())
 
 
-def _definitions(rows: ChangeRows, indices: Array) -> tuple[Definition, ...]:
-    details = (rows.detail(index) for index in indices.tolist())
-    lists = (relation_lists(detail) for detail in details if detail is not None)
+def _definitions(described: Iterable[Mapping[str, str]]) -> tuple[Definition, ...]:
+    lists = map(relation_lists, described)
     found = (Definition((), one["columns"], column_types(one["type_oids"], one["typmods"])) for one in lists)
     return tuple(one for one, _ in groupby(found))
+
+
+def _identities(described: Iterable[Mapping[str, str]]) -> frozenset[str]:
+    lists = (relation_lists(one) | {"identity": one["replica_identity"]} for one in described)
+    return frozenset(one["identity"] for one in lists if len(one["key_columns"]) == len(one["columns"]))
 
 
 def _sent(rows: ChangeRows, indices: Array) -> frozenset[str] | None:
@@ -210,6 +220,12 @@ def summarized(
     summary.observed = sorted(observations.found(), key=lambda one: (*one.first.values(),))
     summary.row_facts = observations.row_facts
     return summary
+
+
+def identities_before(relations: Iterable[Relation]) -> RowFacts:
+    """Returns what relations of a table that are known before the first message say of its changes."""
+    whole = (one for one in relations if len(one.key_columns) == len(one.columns))
+    return RowFacts(identities=frozenset(one.replica_identity for one in whole))
 
 
 def observed_before(relations: Iterable[Relation], format: str) -> list[Observation]:
