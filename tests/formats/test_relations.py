@@ -81,8 +81,17 @@ ORDERS: dict[str, tuple[list[bytes], list[str]]] = {
     "a commit of another does nothing": ([OLD, *block(8, NEW), stream_commit(9), ROW], ["old"]),
     "described outside while a block's own is open": (
         [OLD, *block(8, NEW), THIRD, ROW, *block(8, ROW), stream_commit(8), ROW],
-        ["third", "new", "new"],
+        ["third", "third", "third"],
     ),
+    "described outside after a part was rolled back": (
+        [OLD, *block(8, NEW, ROW), stream_abort(8, 80), OLD, ROW, stream_commit(8), ROW, *block(9, ROW)],
+        ["new", "old", "old", "old"],
+    ),
+    "the same of two transactions, one of which describes it again": (
+        [*block(8, NEW), *block(9, NEW), OLD, *block(9, THIRD, ROW), prepare(8), ROW, stream_commit(9), ROW],
+        ["third", "old", "third"],
+    ),
+    "lost outside": ([*block(8, NEW), OLD[:-1], stream_commit(8), ROW, *block(8, ROW)], ["?", "?", "?"]),
     "only in a block": ([*block(8, NEW, ROW), ROW, stream_commit(8), ROW], ["new", "?", "new"]),
     "a second start without a stop": ([start(8), streamed(NEW), start(9), streamed(ROW)], ["?"]),
     "stop without start": ([OLD, STOP, ROW], ["old"]),

@@ -125,10 +125,11 @@ class Relations:
     names   whether `named` is asked for
     block   xid of the streamed transaction whose block is open: messages then carry a transaction id of their own
 
-    The server takes a table as described in a streamed transaction only there, until that transaction ends. Where a
-    connection breaks inside a block, the next one begins with a message that cannot be in a block. All streamed
-    transactions and what was described in them are then forgotten: the server sends both again. Source: PostgreSQL
-    manual, "Logical Streaming Replication Protocol"; servers 15, 16 and 18.
+    The server takes a table as described in a streamed transaction only there, until that transaction ends, or until it
+    describes the table outside: it forgets what it has sent where a part of the transaction is rolled back, or another
+    one changes the table. Where a connection breaks inside a block, the next one begins with a message that cannot be
+    in a block. All streamed transactions and what was described in them are then forgotten: the server sends both
+    again. Source: PostgreSQL manual, "Logical Streaming Replication Protocol"; servers 15, 16 and 18.
     """
 
     def __init__(self, *, names: bool = False) -> None:
@@ -183,10 +184,10 @@ class Relations:
 
     def take(self, event: RelationEvent) -> None:
         """Learns from a message. Most messages say nothing about relations."""
-        if isinstance(event, Relation):
-            self._known(self.block).add({event.relation_id: event})
-        elif isinstance(event, Lost):
-            self._known(self.block).lose(event.relation_id)
+        if isinstance(event, (Relation, Lost)):
+            self._known(self.block).add({event.relation_id: event if isinstance(event, Relation) else None})
+            if self.block is None:
+                self._drop_in_blocks([event.relation_id])
         elif isinstance(event, StreamStop):
             self.block = None
         elif isinstance(event, StreamStart):
@@ -212,9 +213,11 @@ class Relations:
     ) -> None:
         """Learns relations of a block, or None, which are not asked for by their names; `read` reads those that are
         bytes."""
-        known = self._known(block)
+        known, described = self._known(block), dict(found)
         known.read = read
-        known.by_number.update(found)
+        known.by_number.update(described)
+        if block is None:
+            self._drop_in_blocks(described)
 
     def described_in_blocks(self) -> Iterator[tuple[int, int, DescribedAs | None]]:
         """Yields the relations of streamed transactions that are open, each after its transaction's xid and its own
@@ -233,6 +236,12 @@ class Relations:
         if block is None:
             return self._newest
         return self._streamed.setdefault(block, _Known(self._names))
+
+    def _drop_in_blocks(self, relation_ids: Iterable[int]) -> None:
+        """Drops what streamed transactions have described of relations before these were described outside."""
+        for own in self._streamed.values():
+            for relation_id in relation_ids:
+                own.by_number.pop(relation_id, None)
 
     def _end_block(self) -> None:
         """Before a message that cannot be in a block."""
@@ -284,9 +293,6 @@ class _Known:
         if self._names:
             found = [one for one in by_number.values() if isinstance(one, (Relation, RelationMessage))]
             self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in found])
-
-    def lose(self, relation_id: int) -> None:
-        self.by_number[relation_id] = None
 
     def copy(self) -> _Known:
         other = _Known(self._names)

@@ -177,6 +177,18 @@ def _end_transaction(xid: Int, is_kept: bool, cache: Array, own: Array, state: A
 
 
 @inner
+def _drop_in_blocks(number: Int, own: Array, state: Array) -> None:
+    """Drops what was described in blocks of a relation that is described outside of them."""
+    left = np.int64(0)
+    for item in range(state[OWN]):
+        if own[item, OWN_NUMBER] != number:
+            for field in range(OWN_FIELDS):
+                own[left, field] = own[item, field]
+            left += 1
+    state[OWN] = left
+
+
+@inner
 def _xid_of_end(buffer: Array, at: Int, stop: Int) -> Int:
     """Where the xid is in a message that ends a streamed transaction, or a part of it; -1 if Python must read it."""
     size, tag = stop - at, buffer[at]
@@ -337,6 +349,8 @@ def find_relation_codes(
                 item = state[OWN]
                 own[item, OWN_XID], own[item, OWN_NUMBER], own[item, OWN_ENTRY] = state[OPEN_BLOCK], number, entry
                 state[OWN] += 1
+            if in_block == 0:
+                _drop_in_blocks(number, own, state)
             _keep(cache, state, in_block, number, entry)
             codes[message] = 2 * entry + in_block
             continue
