@@ -254,16 +254,17 @@ class Capture(CaptureAnswers):
             if keys is None and not states_identity(self._listed, table):
                 replica_identity(self._listed, table)  # raises what is wrong
             keys = lasting_identity(self._listed, table)
-            if keys == [] and facts.identities - {"full"}:  # all columns are a key: updates may have no old row
-                keys = None if "full" in facts.identities else rows_of(self._listed, table)[-1]["columns"]
+            kinds = {kind for one in facts for kind in one.identities}
+            if keys == [] and kinds - {"full"}:  # all columns are a key: updates may have no old row
+                keys = None if "full" in kinds else rows_of(self._listed, table)[-1]["columns"]
                 part.check_has_keys(keys or ())
             if keys is None:
                 return self._latest_in_order(asked, ())
         typed = self._answer(partial(ask_typed, asked), whole, self._plans)
         rows = checked_rows(typed, keys, [field.name for field in self._messages.positions.stream_by])
-        if facts.loses_values(keys):
+        if any(one.loses_values(keys) for one in facts):
             return self._latest_in_order(asked, keys)
-        if not rows.keys or not facts.are_whole(field.name for field in rows.fields):
+        if not rows.keys or not all(one.are_whole(field.name for field in rows.fields) for one in facts):
             return latest_rows(rows)
         return rows_of_steps(self._steps(asked, rows), rows)
 

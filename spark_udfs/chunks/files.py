@@ -19,7 +19,7 @@ from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.records_before import index_of_message
 
 from ..positions import PositionColumns
-from .groups import Group, OtherPartitions, stream_key
+from .groups import Group, stream_key
 
 if TYPE_CHECKING:
     from wireformat.chunks.file_ranges import FileRange
@@ -47,13 +47,13 @@ class FileTask:
     files    of one or more chunks, in order
     first    index of the first message; 0 if it is not known yet
     plan     of the chunk, if the question needs one
-    states   of the files as they were before, if the plan does not say how many messages they have
+    states   of the files as they were before; None for those that may grow
     """
 
     files: Sequence[FileRange]
     first: int
     plan: ChunkPlan | None
-    states: Sequence[tuple[int, int]] | None = None
+    states: Sequence[tuple[int, int] | None]
 
 
 class FileMessages:
@@ -72,6 +72,7 @@ class FileMessages:
         self.session = session
         self.chunks = chunks
         self._firsts = first_messages(map(messages_of, chunks))
+        self._states = {file.path: state_of(file) for file in self._files}
 
     def count(self, messages: Iterable[int]) -> None:
         """Takes the number of messages of each chunk."""
@@ -101,17 +102,12 @@ class FileMessages:
 
     def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
         """Returns what a function makes of all files, which are there or raise."""
-        task = FileTask(self._files, 0, None, self._states)
+        task = FileTask(self._files, 0, None, [self._states[file.path] for file in self._files])
         return map_tasks(self.session, [{0: pickle.dumps(task)}], read, schema)
 
     @property
     def _files(self) -> list[FileRange]:
         return [file for files in self.chunks for file in files]
-
-    @cached_property
-    def _states(self) -> list[tuple[int, int]]:
-        """The states of all files when the workers first read them."""
-        return [*map(state_of, self._files)]
 
     def map_chunks(
         self,
@@ -123,13 +119,13 @@ class FileMessages:
         **others: bool,
     ) -> DataFrame:
         """Returns what a function makes of each chunk; see `Messages.map_chunks`."""
-        _ = self._states  # before the first question is answered
         found = []
         for number, files in enumerate(self.chunks):
             if not only_planned or number in (plans or ()):
                 first = 0 if self._firsts is None else self._firsts[number]
                 plan = None if plans is None else plans[number][stream_key(())]
-                found.append({number: pickle.dumps(FileTask(files, first, plan))})
+                states = [None if file.groups is None else self._states[file.path] for file in files]
+                found.append({number: pickle.dumps(FileTask(files, first, plan, states))})
         return map_tasks(self.session, found, read, schema)
 
 
@@ -196,11 +192,16 @@ class FileGroupMessages:
         self._format = format
 
     def source(self) -> Sources:
-        """Returns the messages. Raises OtherPartitions if the files have changed."""
+        """Returns the messages. Raises BadRows if files have changed that may not grow."""
         from wireformat.sources.find import Sources
 
-        if self._task.states not in (None, [*map(state_of, self._task.files)]):
-            raise OtherPartitions
+        for file, state in zip(self._task.files, self._task.states, strict=True):
+            if state not in (None, state_of(file)):
+                raise wf.BadRows(
+                    f"{file.path} as it was when the capture was made",
+                    "another size, or another time of its last change",
+                    hint="make the capture again",
+                )
         return Sources(file.source(self._format) for file in self._task.files)
 
     @cached_property

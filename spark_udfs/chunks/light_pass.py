@@ -383,14 +383,17 @@ class LightPass:
             for one in summary.observed:
                 yield chunk, one
 
-    def row_facts(self, table: tuple[str, str]) -> RowFacts:
-        """Returns what all changes of a table have in common, also of those that are not committed."""
-        from wireformat.chunks.summary import RowFacts, identities_before
+    def row_facts(self, table: tuple[str, str]) -> list[RowFacts]:
+        """Returns what all changes of a table have in common, of each stream, also of those that are not committed."""
+        from wireformat.chunks.summary import RowFacts, facts_before
 
-        known = (relation for after in self._after.values() for relation in after.first_relations)
-        before = identities_before(one for one in known if (one.table_schema, one.table_name) == table)
-        summaries = (summary for chunks in self.summaries.values() for summary in chunks.values())
-        return reduce(RowFacts.and_those, (one.row_facts.get(table, RowFacts()) for one in summaries), before)
+        found = []
+        for stream, summaries in self.summaries.items():
+            known = self._after[stream].first_relations if stream in self._after else ()
+            before = facts_before(one for one in known if (one.table_schema, one.table_name) == table)
+            of_chunks = (one.row_facts.get(table, RowFacts()) for one in summaries.values())
+            found.append(reduce(RowFacts.and_those, of_chunks, before))
+        return found
 
     def check_whole(self, parts: Mapping[str, Mapping[int, Any]]) -> None:
         """Raises BadRows unless there is a part for each chunk."""

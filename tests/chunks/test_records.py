@@ -115,6 +115,23 @@ def test_cut_anywhere(name: str, options: dict[str, Any], cuts: list[int], seed:
         assert isinstance(of_chunks, str)
 
 
+def test_a_whole_transaction_ends_one_of_an_excluded_user() -> None:
+    """Whose end was lost: what follows without a BEGIN is of nobody."""
+
+    def transaction(lsn: int, username: str) -> list[wf.Event]:
+        row = wf.TupleData(("id",), (str(lsn),), ("bigint",))
+        begin = wf.Begin(lsn=lsn, csn=lsn, first_lsn=lsn, username=username)
+        return [begin, wf.Insert(lsn=lsn, table_schema="s", table_name="t", new=row), wf.Commit(lsn=lsn + 1, xid=lsn)]
+
+    events = [*transaction(10, "a")[:2], *transaction(20, "b"), *transaction(30, "b")[1:]]
+    options = {"include-user": True, "sending-batch": 0}
+    messages = [bytes(*wf.encode([event], "gaussdb-binary", options=options)) for event in events]
+    wanted = by_record(wf.Capture(messages, "gaussdb-binary", exclude_users=["a"]).changes().read_all())
+    assert [row["kind"] for row in wanted] == ["BEGIN", "INSERT", "COMMIT", "INSERT", "COMMIT"]
+    reading = ChunkedReading(divided(messages, [5]), "gaussdb-binary", exclude_users=["a"])
+    assert by_record(reading.changes()) == wanted
+
+
 def _committed(reading: ChunkedReading) -> list[Any]:
     if reading.planned.error is not None:
         raise reading.planned.error

@@ -16,7 +16,7 @@ import spark_udfs
 import wireformat as wf
 from wireformat.stream.capture_position import SlotPosition
 
-from ..capture.streams import AB, committed, insert, relation
+from ..capture.streams import AB, ABC, committed, insert, relation
 from .raw_streams import OFFSET, PLACE, assert_same, expected, write_in_order, write_shuffled
 
 pytestmark = pytest.mark.spark
@@ -182,6 +182,46 @@ def test_all_columns_are_the_key(spark: SparkSession, tmp_path: Path, second: st
         assert_same(resumed.latest("public.t").toArrow(), wanted)
         with pytest.raises(wf.OptionError, match=r"option schema: no column 'a', which identifies the rows of public"):
             capture.latest("public.t", schema={"b": "text"})
+
+
+def test_a_column_that_is_added_again_after_a_position(spark: SparkSession) -> None:
+    first, then = (
+        relation(*ABC, keys=("a",), identity="default"),
+        relation("a", "c", "b", keys=("a",), identity="default"),
+    )
+    before = [*map(bytes, wf.encode(committed(16, first, insert(*ABC, values=("1", "x", "y"))), "pgoutput"))]
+    capture = wf.Capture(before, "pgoutput")
+    capture.committed().read_all()
+    events = [
+        *committed(16, first, insert(*ABC, values=("1", "x", "y"))),
+        *committed(32, insert(*ABC, values=("2", "x", "y"))),
+        *committed(48, then, insert("a", "c", "b", values=("3", "y", "z"))),
+    ]
+    later = [*map(bytes, wf.encode(events, "pgoutput"))][len(before) :]
+    wanted = wf.Capture(later, "pgoutput", after=capture.position).latest("public.t")
+    assert {row["a"]: row["b"] for row in wanted.to_pylist()} == {"2": None, "3": "z"}
+    df = spark.createDataFrame([*enumerate(later)], f"{OFFSET} long, value binary")
+    found = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], after=capture.position)
+    for keys in (None, ["a"]):
+        assert_same(found.latest("public.t", keys=keys).toArrow(), wanted)
+
+
+def test_the_same_columns_are_added_in_two_streams(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stream by itself says that no column was dropped."""
+    events = [
+        *committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", "x"))),
+        *committed(32, relation(*ABC, keys=("a",), identity="default"), insert(*ABC, values=("2", "x", "y"))),
+    ]
+    messages = [*map(bytes, wf.encode(events, "pgoutput"))]
+    rows = [(stream, *row) for stream in ("one", "two") for row in enumerate(messages)]
+    df = spark.createDataFrame(rows, f"stream string, {OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", **PLACE)
+    monkeypatch.setattr(type(capture), "_latest_in_order", None)
+    found = capture.latest("public.t").toArrow()
+    assert sorted(zip(*(found[name].to_pylist() for name in ("stream", "a", "c")), strict=True)) == [
+        *(("one", "1", None), ("one", "2", "y")),
+        *(("two", "1", None), ("two", "2", "y")),
+    ]
 
 
 def test_names_of_the_stream(spark: SparkSession) -> None:

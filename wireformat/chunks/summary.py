@@ -222,10 +222,13 @@ def summarized(
     return summary
 
 
-def identities_before(relations: Iterable[Relation]) -> RowFacts:
+def facts_before(relations: Iterable[Relation]) -> RowFacts:
     """Returns what relations of a table that are known before the first message say of its changes."""
-    whole = (one for one in relations if len(one.key_columns) == len(one.columns))
-    return RowFacts(identities=frozenset(one.replica_identity for one in whole))
+    known = [*relations][-1:]  # others are of earlier tables of this name
+    return RowFacts(
+        definitions=tuple(Definition((), one.columns, column_types(one.type_oids, one.typmods)) for one in known),
+        identities=frozenset(one.replica_identity for one in known if len(one.key_columns) == len(one.columns)),
+    )
 
 
 def observed_before(relations: Iterable[Relation], format: str) -> list[Observation]:

@@ -66,6 +66,7 @@ class TransactionFilter(Generic[Record]):
 
     def pass_transactions(self) -> None:
         """Takes any number of row-only transactions: what waits before them is left out, as before any BEGIN."""
+        self._is_excluded = False
         if self._empty is not None:
             self._empty.drop_held()
 
