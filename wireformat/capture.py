@@ -124,7 +124,7 @@ class Capture(CaptureTables):
                 if len(found):
                     yield found
 
-        return pa.RecordBatchReader.from_batches(committed_schema(self._schema), rows())
+        return pa.RecordBatchReader.from_batches(committed_schema(self._schema), self._until_error(rows()))
 
     @checks_keywords
     def messages(self, *, prefix: str | None = None) -> pa.RecordBatchReader:
@@ -146,7 +146,7 @@ class Capture(CaptureTables):
                 if len(found):
                     yield found
 
-        return pa.RecordBatchReader.from_batches(MESSAGES, rows())
+        return pa.RecordBatchReader.from_batches(MESSAGES, self._until_error(rows()))
 
     def tables(self) -> pa.Table:
         """Returns the tables of the stream, with a row for each version of a table's columns.
@@ -186,10 +186,11 @@ class Capture(CaptureTables):
         one_of("evolution", evolution, ("union", "error"))
         kept = kept_fields(keep, committed_schema(self._schema))
         names = [field.name for field in kept]
-        current = -1
+        current, listed = -1, None
         if schema is None:
             self._check_repeatable("this call may read them twice without a schema", "schema")
             schema = self._listed_table(table, names)
+            listed = self._messages
             current = self._version_before(one_table(table))
             if evolution == "error":
                 check_one_version(schema, table)
@@ -205,7 +206,8 @@ class Capture(CaptureTables):
         self._begin_handing_out()
         wanted = one_table(table)
         held = self._take_held(wanted, names)
-        return pa.RecordBatchReader.from_batches(part.schema, self._typed(wanted, part, names, held))
+        rows = self._until_error(self._typed(wanted, part, names, held, listed))
+        return pa.RecordBatchReader.from_batches(part.schema, rows)
 
     @checks_keywords
     def typed_all(
@@ -225,7 +227,7 @@ class Capture(CaptureTables):
         options = TypedOptions(self._options.mode, images, complete, False, None)
         self._check_repeatable("this call may read them twice")
         self._begin_handing_out()
-        return self._typed_all(filtered, options)
+        return self._until_error(self._typed_all(filtered, options))
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
@@ -246,9 +248,12 @@ class Capture(CaptureTables):
         keys = once("keys", texts("keys", keys))
         if schema is None:
             self._check_repeatable("this call may read them twice without a schema", "schema")
-        with self._handing_out_all():
+        with self._handing_out():
             part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
-            return self.latest_by(part, table, keys)
+            listed = self._messages if schema is None else None
+            found = self.latest_by(part, table, keys)
+            self._check_is_listed(listed)
+            return found
 
     def latest_by(self, part: TypedPart, table: str, keys: Sequence[str]) -> pa.Table:
         """Returns the rows that a table has at the end of the capture; see `latest`.
@@ -257,7 +262,7 @@ class Capture(CaptureTables):
         keys   the columns that identify a row. [] stands for the identity that the stream states, or for the whole row
         """
         wanted = one_table(table)
-        with self._handing_out_all():
+        with self._handing_out():
             self._begin_handing_out()
             held = self._take_held(wanted, ())
             identities = self._identities(wanted) if held is None else held.identities
@@ -373,7 +378,7 @@ class Capture(CaptureTables):
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
-            self._listed = capture._listed
+            self._listed, self._messages = capture._listed, capture._messages
         self._dropped = sum(written["dropped"].to_pylist())
         return written
 
@@ -472,10 +477,14 @@ class Capture(CaptureTables):
         """The position after the rows that the last reading has returned, where another capture can continue.
 
         It covers the rows that `committed`, `typed`, `latest` or `messages` have returned, not rows that were read
-        ahead. Raises StateError if none of them was called, and the capture has no `after`.
+        ahead. Raises StateError if none of them was called, and the capture has no `after`, or after a reading that
+        raised an error: of its rows, `read_all` has returned none.
         """
         if self._position is None:
-            raise StateError("position: no rows have been handed out; read `committed`, `typed` or `latest` first")
+            raise StateError(
+                "position: no rows have been handed out, or the last reading has failed; read `committed`, `typed` or "
+                "`latest` first, or take the position after each batch"
+            )
         if not isinstance(self._position, CapturePosition):
             self._position = self._position()
         return self._position

@@ -139,21 +139,24 @@ class CaptureReading:
     def _begin_handing_out(self) -> None:
         """Begins a reading whose rows the position covers."""
         self._begin_reading()
-        self._forget_reading()
-
-    def _forget_reading(self) -> None:
-        """Forgets how far the last reading came: no rows have been handed out."""
         self._position = self._after
         self._unknown_prepared = self._dropped = None
 
     @contextmanager
-    def _handing_out_all(self) -> Iterator[None]:
-        """Forgets the reading at an error, for questions that hand out their rows only at the end."""
+    def _handing_out(self) -> Iterator[None]:
+        """Forgets the reading at an error: the caller may have got none of its rows, as of `read_all`."""
         try:
             yield
-        except BaseException:
-            self._forget_reading()
+        except GeneratorExit:  # the caller wants no more rows
             raise
+        except BaseException:
+            self._position = self._unknown_prepared = self._dropped = None
+            raise
+
+    def _until_error(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """Yields the rows; see `_handing_out`."""
+        with self._handing_out():
+            yield from rows
 
     def _check_repeatable(self, reason: str, remedy: str = "") -> None:
         """Raises OptionError if the messages can be read only once.
@@ -199,14 +202,19 @@ class CaptureReading:
         guess = decoder.other_format() if self._is_whole and self._options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
-        if decoder.messages < (self._messages or 0):
+        earlier, self._messages = self._messages, max(decoder.messages, self._messages or 0)
+        if decoder.messages < self._messages:
             raise BadRows(
                 f"as many messages as an earlier reading had, at least {self._messages}",
                 f"{decoder.messages}",
                 hint=KEEP_MESSAGES,
             )
-        self._messages = decoder.messages
+        if earlier is not None and earlier < self._messages:
+            self._forget_lists()
         self._dropped = decoder.dropped
+
+    def _forget_lists(self) -> None:
+        """Forgets what was listed of fewer messages."""
 
     def _naming_open(self, rows: Iterable[Rows]) -> Iterator[Rows]:
         """Yields all rows. Adds to an error of damaged ones what was open at the position and has not come again."""

@@ -24,13 +24,13 @@ from .arrow.typed_tables.tables import NOTHING_KNOWN, POSITION, TablesFound
 from .arrow.typed_tables.versions import TableVersions
 from .arrow.unread import judged_rows
 from .capture_reading import CaptureReading
-from .errors import WireformatError
+from .errors import BadRows, WireformatError
 from .formats.pgoutput.undelivered import Descriptions
 from .formats.registry import find_row
 from .options import ReadOptions
 from .options.table_names import TableName, one_table, written
 from .sources.groups import groups_of_tables
-from .sources.handed_rows import HeldRows, Reached, grouped_rows, joined_parts
+from .sources.handed_rows import KEEP_MESSAGES, HeldRows, Reached, grouped_rows, joined_parts
 from .sources.identities import Identities
 
 _HELD_SHARE = 8
@@ -65,11 +65,27 @@ class CaptureTables(CaptureReading):
     _ranges: tuple[pa.Table, Mapping[TableName, tuple[int, int]]] | None = None
 
     def _typed(
-        self, table: TableName, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
+        self,
+        table: TableName,
+        part: TypedPart,
+        keep: Sequence[str],
+        held: HeldRows | None = None,
+        listed: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the typed changes of a table; see `_typed_groups`."""
+        """Yields the typed changes of a table; see `_typed_groups` and `_check_is_listed`."""
         for _, found in self._typed_groups(table, part, keep, held):
             yield found
+        self._check_is_listed(listed)
+
+    def _check_is_listed(self, listed: int | None) -> None:
+        """Raises BadRows if messages have come since the tables were listed, whose columns may not be listed.
+
+        listed   how many messages there were then; None if that is not known, or does not matter
+        """
+        if listed is not None and self._messages != listed:
+            raise BadRows(
+                f"as many messages as when the tables were listed, {listed}", f"{self._messages}", hint=KEEP_MESSAGES
+            )
 
     def _typed_groups(
         self,
@@ -242,15 +258,15 @@ class CaptureTables(CaptureReading):
             self._found, self._finding = found, tables
         for known in self._known_relations():
             tables.take(known)
-        is_needed = True
+        is_needed, listed = True, None
         for item in rows:
-            is_needed = (
-                is_needed and self._known_list(options) is None
-            )  # another reading may make it, and drop it again
+            if is_needed and self._known_list(options) is not None:  # another reading may make it, and drop it again
+                is_needed, listed = False, self._messages
             if is_needed:
                 tables.take(item)
             yield item
         self._finding = None
+        self._check_is_listed(listed)
         if is_needed and self._known_list(options) is None:
             tables.finish()
             self._keep_list(options, found.listed(self._name, POSITION))

@@ -246,6 +246,17 @@ def test_the_texts_of_many_errors_are_not_too_long_together(monkeypatch: pytest.
     assert len(wf.arrow.changes(given, BINARY, mode="DROPMALFORMED")) == 6
 
 
+def test_names_of_tables_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "FEW", 0)
+    monkeypatch.setattr(faults, "MOST_NAMES_BYTES", 20)
+    images = [NEW(CELL(b"a", 23, b"123"))[:-1]]
+    given = [binary(handmade.change(b"I", b"s", b"t%d" % number, *images)) for number in (*range(30), 29, 0)]
+    agree(given, mode="PERMISSIVE")
+    scanner = Scanner(find_format(BINARY), ReadOptions.check(mode="PERMISSIVE"))
+    assert sum(scanned.row_count for message in given for scanned in scanner.scan([message])) == len(given)
+    assert 0 < len(scanner._fault_finder._tables) < 20
+
+
 def test_a_relation_for_which_the_scan_had_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relation_table, "MOST_TEXT_OF_BATCH", 10)
     messages = [handmade_pgoutput.DESCRIBED, *(row for _, row in PGOUTPUT_CASES.values())]

@@ -52,6 +52,9 @@ from .error_texts import ErrorTexts, ErrorWriter, ScanStep
 FEW = 100
 """Number of declined records of a stream that the declaration reads first: loading the compiled walk takes as long."""
 
+MOST_NAMES_BYTES = 1 << 22
+"""The most bytes of names of tables that are kept. What is made of them takes some times as much."""
+
 TEXT_BYTES = 1 << 10
 """Room for the text of an error without the names in it."""
 
@@ -130,6 +133,7 @@ class FaultFinder:
         self._format, self._options, self._needed = format.name, options, needed
         self._declined = 0
         self._tables: dict[tuple[bytes, bytes, tuple[bool, bool]], FaultTable] = {}
+        self._names_bytes = 0
         self._writer = ErrorWriter(format, options.encoding)
         self._rule = fields.ANY_TEXT
         self._states: Array = NO_STATES
@@ -196,6 +200,9 @@ class FaultFinder:
             is_utf8 = -step.known_bytes <= schema < 0, -step.known_bytes <= name < 0  # what the scan has written is not
             key = bytes_at(*views, schema, schema_length), bytes_at(*views, name, length), is_utf8
             if key not in self._tables:
+                self._names_bytes += len(key[0]) + len(key[1])
+                if self._names_bytes > MOST_NAMES_BYTES:  # damaged records may have any names
+                    self._tables, self._names_bytes = {}, 0
                 self._tables[key] = self._table(*key)
             tables.append(self._tables[key])
         indexes = np.zeros(count + 1, np.int64)  # the last one is that of no owner
