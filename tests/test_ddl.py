@@ -94,6 +94,7 @@ def test_conversion(name: str) -> None:
     conversion, value, sql = CONVERSIONS[name]
     template = {"fmt": f"<%{{x}}{conversion}>", "x": value}
     assert wf.ddl.to_sql(template) == wf.ddl.to_sql(json.dumps(template)) == f"<{sql}>"
+    assert wf.ddl.to_sql(json.dumps(template).encode() + b"\0") == f"<{sql}>"
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ _Path = tuple[str, ...]
 def to_sql(content: str | bytes | Mapping[str, Any]) -> str:
     """Returns the SQL of a DDL template.
 
-    content     JSON text (bytes: UTF-8), or what it parses to; the template itself, or `{"JDDL": template}`
+    content     JSON text (bytes: UTF-8), or what it parses to; the template itself, or `{"JDDL": template}`. The text
+                may end in a zero byte, as in openGauss's pgoutput
     Raises BadTemplate, which names the element; LimitExceeded where a template is too deep or prints too much.
     """
     if not isinstance(content, (str, bytes, bytearray, Mapping, list, int, float, NoneType)):
@@ -210,6 +211,7 @@ def _parsed(text: str | bytes | bytearray) -> Any:
     try:
         if not isinstance(text, str):
             text = text.decode()
+        text = text.removesuffix("\0")
         return json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_no_number)
     except UnicodeDecodeError as error:
         _fail("UTF-8", "other bytes", (), field_offset=error.start)

@@ -242,3 +242,19 @@ def test_rows_without_a_relation_keep_the_oid_of_their_table() -> None:
     assert [(event.relation_id, event.table_name) for event in back] == [
         *((16500, "t"), (16500, "t"), (16600, "t"), (16384, "u"), (16600, "t"))
     ]
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "binary", "words"),
+    [
+        ("integer", "\\x00000005", ("a",), "a binary integer is read as its text"),
+        ("text", "\\x6162", ("a",), "a binary text is read as its text"),
+        ("inet", "\\x02", ("b",), "expected names of columns of the row"),
+    ],
+)
+def test_binary_cells_that_would_be_read_as_something_else(
+    type: str, value: str, binary: tuple[str, ...], words: str
+) -> None:
+    row = wf.Insert(table_schema="s", table_name="t", new=wf.TupleData(("a",), (value,), (type,)), binary=binary)
+    with pytest.raises(wf.EncodeError, match=words):
+        [*wf.encode([row], FORMAT)]

@@ -272,6 +272,14 @@ def _bits(data: bytes) -> str:
     return "".join(f"{byte:08b}" for byte in data[4:])[:count]
 
 
+def _xid(data: bytes) -> str:
+    """Returns a transaction id of 4 bytes, or one of openGauss: 8 bytes, the lower half first (its xidsend)."""
+    if len(data) != 8:
+        return integer_reader(">I")(data)
+    low, high = struct.unpack(">II", data)
+    return str(high << 32 | low)
+
+
 _TEXTS = {OIDS[name] for name in ("text", "character varying", "character", "name", "unknown", "xml", "json")}
 
 _READERS: dict[int, Callable[[bytes], str | None]] = {
@@ -283,7 +291,7 @@ _READERS: dict[int, Callable[[bytes], str | None]] = {
         "integer": integer_reader(">i"),
         "bigint": integer_reader(">q"),
         "oid": integer_reader(">I"),
-        "xid": integer_reader(">I"),
+        "xid": _xid,
         "cid": integer_reader(">I"),
         "xid8": integer_reader(">Q"),
         "real": real_text,

@@ -14,6 +14,7 @@ from typing import Any
 from ...errors import EncodeError
 from ...events import UNCHANGED, Delete, Relation, RowChange, TupleData, Unchanged
 from ...pgtypes import type_name
+from ...pgtypes.binary import has_text
 from ..direct.layouts import MOST_LAYOUTS, REFUSALS, ByteLayout, Part, Value, ValueWriter, layout_key, values_of
 from .messages import BINARY_CELL, KEY, NEW, NULL, OLD_KINDS, TEXT_CELL, UNCHANGED_CELL
 
@@ -33,6 +34,8 @@ def fits(event: RowChange, relation: Relation) -> bool:
 def images(event: RowChange, relation: Relation) -> list[tuple[int, dict[str, Any]]]:
     """The tag and the cells of each tuple of a row, as the declaration writes them; raises EncodeError."""
     found = []
+    if event.binary:
+        _check_binary(event, relation)
     if event.old is not None:
         if event.old_kind is not None and event.old_kind not in _TAGS:
             raise EncodeError("old_kind: expected 'key' or 'full'")
@@ -49,6 +52,17 @@ def images(event: RowChange, relation: Relation) -> list[tuple[int, dict[str, An
     if (event.kind == "INSERT" and event.old is not None) or (isinstance(event, Delete) and event.new is not None):
         raise EncodeError(f"{'old' if event.kind == 'INSERT' else 'new'}: it has no place in {event.kind}")
     return found
+
+
+def _check_binary(event: RowChange, relation: Relation) -> None:
+    """Raises EncodeError for a column that would be read back without `binary`."""
+    oids = dict(zip(relation.columns, relation.type_oids, strict=True))
+    names = {name for image in (event.new, event.old) if image is not None for name in image.names}
+    for name in event.binary:
+        if name not in names:
+            raise EncodeError("binary: expected names of columns of the row")
+        if has_text(oids.get(name, 0)):
+            raise EncodeError(f"binary: a binary {type_name(oids[name])} is read as its text; expected the text")
 
 
 def old_tag(event: RowChange, relation: Relation) -> int:
