@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.typed_tables.casts import arrow_type
 from wireformat.formats.row import SERVERS
-from wireformat.pgtypes.sql_types import BUILT_IN
+from wireformat.pgtypes.columns import column_type
+from wireformat.pgtypes.sql_types import BUILT_IN, parse_sql_type
 
 from .changes_made import TABLE, change, changes, relation
 
@@ -201,3 +204,81 @@ def test_dates_in_another_style_say_what_to_set(type: str, text: str) -> None:
     with pytest.raises(wf.BadCell, match="in ISO form, as the server prints it after SET datestyle TO ISO") as caught:
         wf.arrow.typed(rows, TABLE, format="pgoutput")
     assert text.strip("{}") not in str(caught.value)
+
+
+def read_as(type: Any, *given: tuple[str, str], listed: int = 0) -> list[Any]:
+    """The values of texts, each with the type that its row names, in a column of another type."""
+    rows = changes(*(change("INSERT", {"x": text}, types={"x": name}) for name, text in given))
+    schema = type if listed == 0 else wf.arrow.tables(rows[:listed], format="pgoutput")
+    if isinstance(type, str):
+        schema = {"x": type}
+    elif isinstance(type, pa.DataType):
+        schema = pa.schema({"x": type})
+    return list(wf.arrow.typed(rows, TABLE, schema=schema, format="pgoutput")["x"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("type", "given", "values"),
+    [
+        ("double precision", [("real", "0.1"), ("double precision", "0.1")], [0.10000000149011612, 0.1]),
+        ("double precision[]", [("real[]", "{0.1}"), ("double precision[]", "{0.1}")], [[0.10000000149011612], [0.1]]),
+        ("bytea", [("raw", "DEADBEEF"), ("bytea", "abcd")], [b"\xde\xad\xbe\xef", b"abcd"]),
+        ("raw", [("bytea", "abcd"), ("blob", "abcd")], [b"abcd", b"\xab\xcd"]),
+        ("raw", [("text", "abcd"), ("mood", "abcd")], [b"\xab\xcd"] * 2),
+        (
+            "text[]",
+            [("box[]", "{(1,1),(0,0);(2,2),(0,0)}"), ("text[]", "{a;b}")],
+            [["(1,1),(0,0)", "(2,2),(0,0)"], ["a;b"]],
+        ),
+        ("integer[]", [("int2vector", "1 2"), ("integer[]", "{1,2}")], [[1, 2], [1, 2]]),
+        ("int2vector", [("smallint[]", "{1,2}"), ("oidvector", "3")], [[1, 2], [3]]),
+        ("bigint", [("integer", "1"), ("text", "2"), ("numeric", "3")], [1, 2, 3]),
+        ("text", [("integer", "1"), ("raw", "AB")], ["1", "AB"]),
+    ],
+)
+def test_the_type_of_a_row_says_how_its_texts_are_written(type: str, given: Any, values: list[Any]) -> None:
+    """Whichever type the caller gives for the column."""
+    assert read_as(type, *given) == values
+    if type != "raw":  # Arrow's binary does not say how texts are written
+        assert read_as(arrow_type(column_type(parse_sql_type(type)).arrow), *given) == values
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ([("bytea", "abcd"), ("raw", "abcd")], [b"abcd", b"\xab\xcd"]),
+        ([("double precision", "0.1"), ("real", "0.1")], [0.1, 0.10000000149011612]),
+        ([("real", "0.5"), ("double precision", "0.123456789012345")], [0.5, 0.12345679104328156]),
+        ([("raw", "abcd"), ("text", "abcd")], [b"\xab\xcd"] * 2),
+    ],
+)
+def test_a_version_that_a_list_of_tables_lacks(given: Any, values: list[Any]) -> None:
+    """Its texts are read as the types of the list."""
+    assert read_as(None, *given, listed=1) == values
+    assert read_as(None, *given, given[0], listed=1) == [*values, values[0]]
+
+
+@pytest.mark.parametrize(
+    ("names", "type"),
+    [
+        ("integer real double-precision", pa.float64()),
+        ("integer[] real[] double-precision[]", pa.list_(pa.field("element", pa.float64()))),
+        ("smallint integer real", pa.string()),
+        ("bigint numeric real double-precision", pa.string()),
+        ("date timestamp-without-time-zone timestamp-with-time-zone", pa.string()),
+    ],
+)
+def test_the_order_of_versions_does_not_decide_on_their_type(names: str, type: pa.DataType) -> None:
+    for order in permutations(name.replace("-", " ") for name in names.split()):
+        rows = changes(*(change("INSERT", {"x": None}, types={"x": name}) for name in order))
+        assert wf.arrow.typed(rows, TABLE, format="pgoutput").schema.field("x").type == type
+
+
+def test_elements_may_be_null_whatever_the_schema_says(tmp_path: Path) -> None:
+    """As columns may."""
+    schema = pa.schema({"x": pa.list_(pa.field("item", pa.int32(), nullable=False))})
+    rows = changes(change("INSERT", {"x": "{1,NULL}"}, types={"x": "integer[]"}))
+    found = wf.arrow.typed(rows, TABLE, schema=schema)
+    assert found.schema.field("x").type == pa.list_(pa.int32())
+    pq.write_table(found.select(["x"]), tmp_path / "rows.parquet")
+    assert found["x"].to_pylist() == [[1, None]]

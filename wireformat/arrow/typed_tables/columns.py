@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class TypedColumn:
         version_indices   int64[n]: the index of the version of each row
         """
         occurring = np.unique(version_indices).tolist() if len(self.readers) > 1 else [0]
-        readers = {version: self.readers[min(version, len(self.readers) - 1)] for version in occurring}
+        readers = {version: self.readers[version] for version in occurring}
         if len(set(map(id, readers.values()))) <= 1:
             return self._read_with(readers[occurring[0]] if occurring else self.readers[0], texts)
         noted = as_noted(texts)
@@ -69,38 +69,72 @@ def columns_of_versions(versions: Sequence[Version]) -> list[TypedColumn]:
     return [_column_of_versions(name, tuple(version.sql_type(name) for version in versions)) for name in names]
 
 
+def with_later_versions(columns: list[TypedColumn], versions: Sequence[Version], listed: int) -> list[TypedColumn]:
+    """Returns the columns of the first, listed versions, with readers of the texts of later ones."""
+    if len(versions) <= listed:
+        return columns
+    found = []
+    for column in columns:
+        readers = [*column.readers] * (listed if len(column.readers) == 1 else 1)
+        for version in versions[listed:]:
+            readers.append(_given_reader(column.type, version.sql_type(column.name), column.readers[-1]))
+        found.append(replace(column, readers=_without_same(readers)))
+    return found
+
+
 @lru_cache(maxsize=4096)  # on Spark, the columns of a table are asked for in each chunk
 def _column_of_versions(name: str, types: tuple[SqlType | None, ...]) -> TypedColumn:
     different = list(dict.fromkeys(type for type in types if type is not None))
     if not different:
         return TypedColumn(name, pa.string(), "unknown", (TextReader(),))
     sources = {sql: column_type(sql) for sql in different}
-    first = sources[different[0]]
-    widest = arrow_type(first.arrow)
-    if all(source == first for source in sources.values()):
-        return TypedColumn(name, widest, str(different[-1]), (_reader(first, widest),))
-    for source in sources.values():
-        widest = wider(widest, arrow_type(source.arrow))
+    last = different[-1]
+    # doubles first: they hold the values of both int32 and float32, which no other type does
+    widest = reduce(wider, sorted(map(_own_type, sources.values()), key=lambda type: _leaf(type) != pa.float64()))
     of_names: dict[SqlType, pa.DataType] = {}  # rows name types without modifiers: a reader takes all of a name
     for sql, source in sources.items():
-        name_alone, own = replace(sql, modifiers=()), arrow_type(source.arrow)
+        name_alone, own = replace(sql, modifiers=()), _own_type(source)
         of_names[name_alone] = wider(of_names.get(name_alone, own), own)
     readers = {sql: _reader(source, widest, of_names[replace(sql, modifiers=())]) for sql, source in sources.items()}
-    of_versions = tuple(readers[different[-1] if sql is None else sql] for sql in types)
-    return TypedColumn(name, widest, " or ".join(map(str, different)), of_versions)
+    of_versions = [readers[last if sql is None else sql] for sql in types]
+    shown_types = different if len({*sources.values()}) > 1 else [last]
+    return TypedColumn(name, widest, " or ".join(map(str, shown_types)), _without_same(of_versions))
 
 
-def _reader(source: ColumnType, target: pa.DataType, own: pa.DataType | None = None) -> ValueReader:
+def _reader(source: ColumnType, target: pa.DataType, own: pa.DataType) -> ValueReader:
     """Returns a reader of the texts of a type, for a column of another type that holds its values.
 
-    own   the type of the values that it reads; None for that of the source
+    own   the type of the values that it reads
 
     It reads values of this type, which Arrow then casts, except where the column holds texts.
     """
-    type = target if _leaf(target) == pa.string() else own or arrow_type(source.arrow)
-    reader = reader_of(type, source.reading, source.delimiter)
+    reader = reader_of(target if _leaf(target) == pa.string() else own, source.reading, source.delimiter)
     assert reader is not None, "every type in the table of column types has a reader"
     return reader
+
+
+def _given_reader(type: pa.DataType, sql: SqlType | None, default: ValueReader) -> ValueReader:
+    """Returns a reader of the texts of a type, for a column of a type that was given.
+
+    sql       the type that the stream names; None if it names none
+    default   the reader of texts of which the stream does not say how they are written
+    """
+    source = TEXT if sql is None else column_type(sql)
+    if source.arrow == TEXT.arrow or type == pa.string():
+        return default
+    # a real and a double precision with the same text have different values
+    is_real = (_leaf(_own_type(source)), _leaf(type)) == (pa.float32(), pa.float64())
+    leaf = pa.float32() if is_real else _leaf(type)
+    return reader_of(list_type(leaf, _depth(type)), source.reading, source.delimiter) or default
+
+
+def _without_same(readers: Sequence[ValueReader]) -> tuple[ValueReader, ...]:
+    """Returns one reader if all versions have the same."""
+    return tuple(readers if len({*map(id, readers)}) > 1 else readers[:1])
+
+
+def _own_type(source: ColumnType) -> pa.DataType:
+    return arrow_type(source.arrow)
 
 
 def _leaf(type: pa.DataType) -> pa.DataType:
@@ -154,7 +188,7 @@ def _digits(type: pa.DataType) -> tuple[int, int] | None:
 def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]:
     """Returns the columns of a schema that the caller gives; raises OptionError for a type without a reader.
 
-    versions   the versions of the table. Their SQL types tell how the texts of a binary column are written
+    versions   the versions of the table. Their SQL types tell how the texts are written
     """
     if not isinstance(schema, (pa.Schema, Mapping)):
         raise OptionError(
@@ -163,9 +197,11 @@ def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]
     if isinstance(schema, Mapping) and not schema:
         raise OptionError("option schema: expected at least one column, got none; None takes the columns of the rows")
     if isinstance(schema, Mapping):
-        return [_column_of_sql(name, text) for name, text in schema.items()]
-    once("schema", tuple(schema.names))
-    return [_column_of_field(field, versions) for field in schema]
+        columns = [_column_of_sql(name, text) for name, text in schema.items()]
+    else:
+        once("schema", tuple(schema.names))
+        columns = [_column_of_field(field) for field in schema]
+    return with_later_versions(columns, versions, 0)
 
 
 def check_named(columns: Sequence[TypedColumn], versions: Sequence[Version], table: str) -> None:
@@ -216,25 +252,22 @@ def _column_of_sql(name: str, text: Any) -> TypedColumn:
             "built in, such as an enum or a domain, is text"
         )
     source = column_type(sql)
-    type_ = arrow_type(source.arrow)
-    return TypedColumn(name, type_, text, (_reader(source, type_),))
+    type_ = _own_type(source)
+    return TypedColumn(name, type_, text, (_reader(source, type_, type_),))
 
 
-def _column_of_field(field: pa.Field, versions: Sequence[Version]) -> TypedColumn:
-    sources = [TEXT if (sql := version.sql_type(field.name)) is None else column_type(sql) for version in versions]
-    type_ = list_type(_leaf(field.type), _depth(field.type))
-    readers = []
-    for source in sources or [TEXT]:
-        own = _leaf(arrow_type(source.arrow))
-        # a real and a double precision with the same text have different values
-        is_real = (own, _leaf(type_)) == (pa.float32(), pa.float64())
-        read = list_type(own, _depth(field.type)) if is_real else type_
-        reader = reader_of(read, source.reading if own == _leaf(read) else "", source.delimiter)
-        if reader is None:
-            raise OptionError(f"option schema: texts cannot be read as the type {field.type} of column {field.name}")
-        readers.append(reader)
-    are_same = len({id(reader) for reader in readers}) == 1
-    return TypedColumn(field.name, field.type, str(field.type), tuple(readers[:1] if are_same else readers))
+def _column_of_field(field: pa.Field) -> TypedColumn:
+    reader = reader_of(list_type(_leaf(field.type), _depth(field.type)))
+    if reader is None:
+        raise OptionError(f"option schema: texts cannot be read as the type {field.type} of column {field.name}")
+    return TypedColumn(field.name, _nullable(field.type), str(field.type), (reader,))
+
+
+def _nullable(type: pa.DataType) -> pa.DataType:
+    """Returns the type with elements that may be null, as those of a server's arrays."""
+    if not pa.types.is_list(type):
+        return type
+    return pa.list_(type.value_field.with_type(_nullable(type.value_type)).with_nullable(True))
 
 
 def _depth(type: pa.DataType) -> int:

@@ -19,7 +19,7 @@ from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
-from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
+from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns, with_later_versions
 from .images import is_null
 from .listed import leaves_out
 from .rows import ChangeRows, RowChangeSource, check_columns, rows_of_table
@@ -152,7 +152,7 @@ def _typed(changes: RowChanges, asked: _Asked, options: TypedOptions, *, is_whol
     if schema is None and not versions.versions:
         raise tables.error()
     if isinstance(schema, pa.Table):
-        columns = columns_of_versions(versions.versions[:listed])
+        columns = with_later_versions(columns_of_versions(versions.versions[:listed]), versions.versions, listed)
     elif schema is None:
         _check_types_are_known(versions, batches)
         columns = columns_of_versions(versions.versions)
@@ -271,7 +271,9 @@ class TypedPart:
         return [name for name in all_names if name in own and name not in versions[current].types]
 
     def _columns_of(self, versions: Sequence[Version]) -> list[TypedColumn]:
-        return given_columns(self._given, versions) if self._columns is None else self._columns
+        if self._columns is None:
+            return given_columns(self._given, versions)
+        return with_later_versions(self._columns, versions, self._listed)
 
 
 def kept_fields(keep: Sequence[str], schema: pa.Schema) -> list[pa.Field]:
