@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,19 +79,24 @@ class Definition(NamedTuple):
     def added_after(self, before: Definition) -> list[str]:
         """Returns the columns that the table got since it had another definition.
 
-        Among them are columns that it had then, if they were dropped and added again: columns are in the order in which
-        they were added.
+        Among them are names that it had then, if they may be those of other columns now. Columns are in the order in
+        which they were added, and renamed ones stay in their place. So of the columns before one that has been there
+        all the time, none is new, and of those before the next one at least as many are gone.
         """
-        found: list[str] = []
-        if before.columns is not None and self.columns is not None:
-            reached = -1
-            for name in self.columns:
-                index = before.columns.index(name) if name in before.columns else -1
-                if index > reached:
-                    reached = index
-                else:
-                    found.append(name)
-        return found
+        if before.columns is None or self.columns is None:
+            return []
+        index_of = {name: index for index, name in enumerate(before.columns)}
+        there: dict[str, int] = {}  # to the number of columns before it that are gone
+        reached = -1
+        for position, name in enumerate(self.columns):
+            index = index_of.get(name, -1)
+            if index > reached and index >= position:
+                reached = index
+                there[name] = index - position
+        most = accumulate(there.values(), max)
+        least = reversed([*accumulate(reversed(there.values()), min)])
+        sure = {name for name, *numbers in zip(there, most, least, strict=True) if numbers[0] == numbers[1]}
+        return [name for name in self.columns if name not in sure]
 
 
 def _are_values(type: pa.DataType) -> bool:
