@@ -136,14 +136,14 @@ def array_text(data: bytes, element_oid: int, element_text: Callable[[bytes], st
     Raises ValueError.
     """
     dimensions, items = _read(data, element_oid)
-    if not dimensions:
-        return "{}"
     texts = []
     for item in items:
         text = "NULL" if item is None else element_text(item)
         if text is None:
             return None
         texts.append(text if item is None else _quoted(text))
+    if not dimensions:
+        return "{}"
     for length, _ in reversed(dimensions):
         texts = [f"{{{','.join(texts[start : start + length])}}}" for start in range(0, len(texts), length)]
     bounds = ""

@@ -160,6 +160,14 @@ def test_columns_of_one_name_without_a_text_form() -> None:
     assert [event.binary for event in answer.events if isinstance(event, wf.Insert)] == [("a",)]
 
 
+@pytest.mark.parametrize("dimensions", [[], [(0, 1)], [(2, 1), (0, 1)]])
+@pytest.mark.parametrize("name", ["integer[]", "numeric[]"])
+def test_bytes_after_an_empty_array(name: str, dimensions: list[tuple[int, int]]) -> None:
+    empty = array(name[:-2], dimensions, [])
+    answer = agree([described(name), *inserts([empty, empty + b"junk"])], format="pgoutput", mode="PERMISSIVE")
+    assert [type(event) for event in answer.events] == [wf.Relation, wf.Insert, wf.Corrupt]
+
+
 def test_long_texts_of_short_values() -> None:
     values = [array("numeric", [(40, 1)], [numeric([1], 250, 0, 0)] * 40)] * 60
     answer = agree([described("numeric[]"), *inserts(values)], format="pgoutput")

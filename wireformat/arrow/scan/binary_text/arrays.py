@@ -143,7 +143,7 @@ def make_array_writer(write_element: Scan) -> Scan:
             count = min(count * length, size)  # a larger number of elements is as wrong as this one
         if is_empty:
             count = np.int64(0)
-        if count * _LENGTH_BYTES > end - item or (count == 0 and is_vector and item != end):
+        if count * _LENGTH_BYTES > end - item or (count == 0 and item != end):
             return BAD, room
         if count == 0:
             if not is_vector:
