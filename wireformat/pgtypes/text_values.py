@@ -24,7 +24,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
 _ESCAPE = re.compile(rb"\\(\\|[0-3][0-7]{2})")
 _HEX = re.compile(r"(?:\\x)?((?:[0-9A-Fa-f]{2})*)")
-_YEARS = re.compile(r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}\b.*?( BC)?")
+_MOMENT = re.compile(r"([0-9]{4,7})-[0-9]{2}-[0-9]{2}(?:( [0-9:.]+)([+-][0-9:]+)?)?( BC)?")
 
 
 class Misfit(ValueError):
@@ -108,10 +108,17 @@ def _beyond(text: str, what: str) -> Misfit:
     """What a date that does not fit is, in words."""
     if text in ("infinity", "-infinity"):
         return Misfit(f"an infinite {what}")
-    years = _YEARS.fullmatch(text)
-    if years is None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
         return Misfit(f"a text that is not a {what} {_ISO}")
-    return Misfit(f"a {what} before year 1" if years[1] else f"a {what} that is in no calendar, or after year 9999")
+    year, clock, zone, era = match.groups()
+    found = "date" if clock is None else "timestamp with time zone" if zone else "timestamp"
+    if found != what:
+        return Misfit(f"a {found}, not a {what}")
+    if era or len(year) > 4:
+        return Misfit(f"a {what} {'before year 1' if era else 'after year 9999'}")
+    beyond = ", or in UTC outside of the years 1 to 9999" if zone else ""
+    return Misfit(f"a {what} that is in no calendar{beyond}")
 
 
 def day(text: str) -> int:
@@ -150,7 +157,7 @@ def timestamp_with_zone(text: str) -> int:
     """Microseconds since 1970 in UTC; an offset has up to three parts."""
     micros = parse_commit_time(text)
     if micros is None or not FIRST_MICROS <= micros <= LAST_MICROS:
-        raise _beyond(text, "timestamp")
+        raise _beyond(text, "timestamp with time zone")
     return micros
 
 
