@@ -9,7 +9,7 @@ import pytest
 
 from wireformat.pgtypes import SQL_NAMES
 from wireformat.pgtypes.columns import TYPES, ColumnType, column_type
-from wireformat.pgtypes.sql_types import SqlType, parse_sql_type, with_typmod
+from wireformat.pgtypes.sql_types import SqlType, is_known, keeps_values, parse_sql_type, with_typmod
 
 SOURCE = Path(__file__).parents[2] / "tools" / "types.csv"
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
@@ -78,6 +78,11 @@ def test_short_names_are_read() -> None:
         ("timestamp(0) with time zone[]", SqlType("timestamp with time zone", (0,), 1)),
         ("timestamptz(3)", SqlType("timestamp with time zone", (3,))),
         ("character varying(20)", SqlType("character varying", (20,))),
+        ("float", SqlType("double precision")),
+        ("float(24)", SqlType("real")),
+        ("FLOAT ( 1 )[]", SqlType("real", (), 1)),
+        ("float(25)", SqlType("double precision")),
+        ("numeric(1000,-1000)", SqlType("numeric", (1000, -1000))),
         ("interval day to second(3)", SqlType("interval", (3,))),
         ("interval year to month", SqlType("interval")),
         ("bit varying(20)", SqlType("bit varying", (20,))),
@@ -94,6 +99,50 @@ def test_short_names_are_read() -> None:
 def test_sql_types(text: str, sql: SqlType) -> None:
     assert parse_sql_type(text) == sql
     assert parse_sql_type(str(sql)) == sql
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "numeric(5,2,3)",
+            "numeric(0,0)",
+            "numeric(-5)",
+            "numeric(1001)",
+            "numeric(5,1001)",
+            "integer(5)",
+            "int4(5)[]",
+        ),
+        *("float(0)", "float(54)", "float8(3)", "date(3)", "bytea(3)", "text(3)", "varchar(3,4)", "timestamptz(3,3)"),
+    ],
+)
+def test_modifiers_that_a_type_does_not_have(text: str) -> None:
+    assert not is_known(parse_sql_type(text))
+
+
+BEFORE_AND_AFTER = {
+    ("oid", "bigint"): True,
+    ("bigint", "oid"): True,
+    ("oid", "integer"): False,
+    ("integer", "oid"): False,
+    ("smallint", "oid"): False,
+    ("integer", "bigint"): True,
+    ("bigint", "smallint"): True,
+    ("integer", "numeric"): True,
+    ("tsrange", "text"): True,
+    ("tstzrange", "text"): False,
+    ("tstzmultirange", "character varying"): False,
+    ("abstime", "text"): False,
+    ("tinterval", "text"): False,
+}
+"""The types of a column that is altered, and whether it keeps its values: oid has no negative ones."""
+
+
+@pytest.mark.parametrize("as_texts", [False, True])
+@pytest.mark.parametrize(("before", "after"), BEFORE_AND_AFTER)
+def test_values_of_a_column_that_gets_another_type(before: str, after: str, as_texts: bool) -> None:
+    kept = keeps_values(parse_sql_type(before), parse_sql_type(after), as_texts=as_texts)
+    assert kept == BEFORE_AND_AFTER[before, after]
 
 
 @pytest.mark.parametrize(

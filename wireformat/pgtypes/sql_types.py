@@ -76,12 +76,31 @@ _PRECISIONS = frozenset(
 ) | {"bit", "bit varying"}
 
 
+_WITHOUT_MODIFIERS = frozenset(
+    ("boolean", "tinyint", "smallint", "integer", "bigint", "oid", "real", "double precision", "date", "bytea", "text")
+)
+_FLOAT = re.compile(r"\s*float ?\( ?([0-9]{1,2}) ?\)", re.IGNORECASE)
+"""With a number of binary digits; PostgreSQL manual, "Floating-Point Types"."""
+
+
 def parse_sql_type(text: str) -> SqlType:
     """Returns the type that a user names, such as `numeric(10,2)`, `int4`, `TIMESTAMPTZ` or `integer[]`.
 
-    A type that is not in the catalogue has its whole text as name; see `is_known`.
+    A type that is not in the catalogue, or does not have these modifiers, has its whole text as name; see `is_known`.
     """
-    return _parsed(text, _asked)
+    digits = _FLOAT.match(text)
+    if digits and 1 <= int(digits[1]) <= 53:
+        text = f"{'real' if int(digits[1]) <= 24 else 'double precision'}{text[digits.end() :]}"
+    found = _parsed(text, _asked)
+    return found if _has_modifiers(found.name, found.modifiers) else SqlType(text)
+
+
+def _has_modifiers(name: str, modifiers: tuple[int, ...]) -> bool:
+    """Whether a type can have these modifiers."""
+    if name == "numeric" and modifiers:
+        precision, scale = [*modifiers, 0][:2]
+        return len(modifiers) <= 2 and 1 <= precision <= 1000 and -1000 <= scale <= 1000
+    return len(modifiers) <= (0 if name in _WITHOUT_MODIFIERS else 1 if name in _LENGTHS | _PRECISIONS else 9)
 
 
 def is_known(sql: SqlType) -> bool:
@@ -146,8 +165,10 @@ def with_typmod(name: str, typmod: int | None, server: str | None = None) -> Sql
 
 
 _TEXTS = frozenset(("text", "character varying", "nvarchar2", "clob"))
-_INTEGERS = frozenset(("tinyint", "smallint", "integer", "bigint", "oid"))
-_OTHER_AS_TEXTS = frozenset(("boolean", "character", "inet", "bytea", "timestamp with time zone"))
+_INTEGERS = frozenset(("tinyint", "smallint", "integer", "bigint"))
+_OTHER_AS_TEXTS = frozenset(("boolean", "character", "inet", "bytea", "timestamp with time zone")) | {
+    *("tstzrange", "tstzmultirange", "abstime", "tinterval")
+}
 """Types that a cast to text writes in another way than their output function, or in that of a session's time zone."""
 
 _HOLDS_VALUES_OF = {
@@ -176,7 +197,8 @@ def keeps_values(before: SqlType, after: SqlType, *, as_texts: bool) -> bool:
         scale = [*after.modifiers, 0, 0][1]
         return scale >= 0 and not (as_texts and scale)
     if before.name != after.name:
-        are_integers = before.name in _INTEGERS and after.name in _INTEGERS
+        names = {before.name, after.name}
+        are_integers = names <= _INTEGERS or names == {"oid", "bigint"}  # a smaller one has an oid's negative values
         return are_integers or (not as_texts and before.name in _HOLDS_VALUES_OF.get(after.name, ()))
     if after.name == "numeric" and before.modifiers and after.modifiers:
         scale, new_scale = ([*modifiers, 0][1] for modifiers in (before.modifiers, after.modifiers))
