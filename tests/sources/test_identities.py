@@ -25,7 +25,8 @@ from ..full_tables import FULL, FullTable
         ("id a a_new b", "id a_old a b", "a_old a"),
         ("id a b c", "id x a c", "x a"),
         ("id a_new a b", "id a a_old b", "a a_old b"),
-        ("id b", "id a b", "a b"),
+        ("id b", "id a b", "a"),
+        ("b c", "a b c d", "a d"),
         ("id a b", "id b a", "a"),
     ],
 )

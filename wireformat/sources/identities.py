@@ -81,11 +81,15 @@ class Definition(NamedTuple):
 
         Among them are names that it had then, if they may be those of other columns now. Columns are in the order in
         which they were added, and renamed ones stay in their place. So of the columns before one that has been there
-        all the time, none is new, and of those before the next one at least as many are gone.
+        all the time, none is new, and of those before the next one at least as many are gone. But where no name is
+        gone, the publication's list of columns may have more of them now.
         """
         if before.columns is None or self.columns is None:
             return []
         index_of = {name: index for index, name in enumerate(before.columns)}
+        new = [name for name in self.columns if name not in index_of]
+        if [name for name in self.columns if name in index_of] == [*before.columns]:
+            return new
         there: dict[str, int] = {}  # to the number of columns before it that are gone
         reached = -1
         for position, name in enumerate(self.columns):
