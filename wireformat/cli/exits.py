@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from ..errors import LakeError, OptionError, ServerError, WireformatError
+from ..errors import OptionError, WireformatError
 from .screen import say
 
 BAD_DATA = 1
@@ -35,19 +35,15 @@ class Failed(Exception):
         self.code = code
 
 
-_ERRORS = "errors.md"
-
-_CODES: tuple[tuple[type[Exception], int, str], ...] = (
-    (OptionError, BAD_USAGE, _ERRORS),
-    (ServerError, BAD_DATA, "live_checks.md"),
-    (LakeError, BAD_DATA, "lake_writes.md"),
-    (WireformatError, BAD_DATA, _ERRORS),
-    (OSError, BAD_DATA, _ERRORS),
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (OptionError, BAD_USAGE),
+    (WireformatError, BAD_DATA),
+    (OSError, BAD_DATA),
 )
-"""The exit code of each kind of error, and the page that explains it."""
+"""The exit code of each kind of error."""
 
-PAGES = frozenset(page for _, _, page in _CODES)
-"""The pages that errors name, which are part of a wheel."""
+PAGE = "errors.md"
+"""The page that explains errors, which is part of a wheel."""
 
 
 NOT_UTF8 = re.compile(r"[\udc80-\udcff]")
@@ -74,15 +70,14 @@ def exit_codes() -> Iterator[None]:
         _discard_output()
         raise typer.Exit from None
     except Failed as error:
-        raise _reported(str(error), error.code, _ERRORS) from None
+        raise _reported(str(error), error.code) from None
     except UnicodeEncodeError as error:
         if not NOT_UTF8.search(error.object):
             raise
-        raise _reported(f"{error.object}: expected a name in UTF-8", BAD_USAGE, _ERRORS) from None
-    except tuple(kind for kind, _, _ in _CODES) as error:
+        raise _reported(f"{error.object}: expected a name in UTF-8", BAD_USAGE) from None
+    except tuple(kind for kind, _ in _CODES) as error:
         text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
-        code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))
-        raise _reported(text, code, page) from None
+        raise _reported(text, next(code for kind, code in _CODES if isinstance(error, kind))) from None
 
 
 def text_of_os_error(error: OSError) -> str:
@@ -180,14 +175,14 @@ def _prepared(stream: Any, kind: type[io.FileIO], flags: int) -> Any:
     )
 
 
-def page_path(page: str) -> Path:
-    """Returns the path of a page of the documentation: in the installed package, or in a clone of the repository."""
+def page_path() -> Path:
+    """Returns the path of the page about errors: in the installed package, or in a clone of the repository."""
     package = Path(__file__).parents[1]
-    installed = package / "pages" / page
-    return installed if installed.exists() else package.parent / "docs" / page
+    installed = package / "pages" / PAGE
+    return installed if installed.exists() else package.parent / "docs" / PAGE
 
 
-def _reported(text: str, code: int, page: str) -> typer.Exit:
+def _reported(text: str, code: int) -> typer.Exit:
     """Prints an error; returns the exception that ends the command."""
     try:
         sys.stdout.flush()
@@ -195,7 +190,7 @@ def _reported(text: str, code: int, page: str) -> typer.Exit:
         _discard_output()
     say(f"wireformat: {text}")
     if sys.stderr.isatty():
-        say(f"More about this error: {page_path(page)}")
+        say(f"More about this error: {page_path()}")
     return typer.Exit(code)
 
 
