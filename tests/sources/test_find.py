@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -77,6 +78,20 @@ IN_MEMORY: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("kind", IN_MEMORY)
 def test_messages_in_memory(kind: str) -> None:
     assert [bytes(message) for message in read(IN_MEMORY[kind]()) if message is not None] == MESSAGES
+
+
+def test_a_generator_may_use_its_buffer_again() -> None:
+    """As one does that receives into it; without a length, messages are joined before they are decoded."""
+
+    def received() -> Iterator[bytearray | None]:
+        buffer = bytearray()
+        for message in MESSAGES:
+            buffer[:] = message
+            yield buffer
+            yield None
+
+    assert [message for message in read(received()) if message is not None] == MESSAGES
+    assert wf.guess_format(received()).name == FORMAT.name
 
 
 @pytest.mark.parametrize("kind", IN_MEMORY)
@@ -160,6 +175,20 @@ def test_what_is_refused(messages: Any, options: dict[str, Any], text: str) -> N
 def test_what_are_no_messages(messages: Any) -> None:
     with pytest.raises(TypeError, match="expected paths, Arrow data or an iterable of bytes"):
         read(messages)
+
+
+@pytest.mark.parametrize("call", [wf.Capture, wf.arrow.changes, lambda *given: list(wf.decode(*given))])
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        (set(MESSAGES), "expected them in the order in which they came, got a set"),
+        (frozenset(MESSAGES), "got a frozenset"),
+        (np.array(MESSAGES), r"a numpy array of \|S\d+, which drops zero bytes at their ends; make it with dtype=object"),
+    ],
+)
+def test_what_has_lost_order_or_bytes(call: Callable[..., Any], messages: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call(messages, FORMAT.name)
 
 
 def test_a_missing_file_is_named() -> None:

@@ -75,11 +75,12 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
         if data is None:
             continue
         try:
-            view = memoryview(data)
+            with memoryview(data) as view:
+                head = bytes(view[:HEAD_BYTES])
         except TypeError:
             raise TypeError(f"messages: expected bytes, got {type(data).__name__}") from None
         count += 1
-        yield bytes(view[:HEAD_BYTES])
+        yield head
         if count == LOOKED_AT:
             return
 

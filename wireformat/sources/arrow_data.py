@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from ..arrow.scan.message_batches import size_of
+from ..arrow.scan.message_batches import as_bytes, size_of
 from ..errors import OptionError
 from ..limits import MESSAGE_BATCH_BYTES, STEPPED_TIMES
 from .columns import find_column, is_binary
@@ -66,7 +66,8 @@ class IterableSource:
         size = 0
         try:
             for message in self._messages:
-                some.append(message)
+                is_kept = message is None or isinstance(message, pa.Scalar)
+                some.append(message if is_kept else as_bytes(message))  # a generator may use its buffer again
                 size += len(message) if hasattr(message, "__len__") else 0
                 if len(some) == LIST_MESSAGES or size >= MESSAGE_BATCH_BYTES:
                     given, some, size = some, [], 0

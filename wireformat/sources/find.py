@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.scan.message_batches import check_messages
 from ..errors import OptionError, OrderError
 from ..formats.base import Format
 from ..lsn import lsn_text, unsigned
@@ -61,6 +62,7 @@ def find_sources(
     is_bytes = isinstance(messages, (bytes, bytearray, memoryview))
     if is_bytes or hasattr(messages, "read") or not isinstance(messages, Iterable):  # a file would be read by lines
         raise TypeError(f"messages: expected paths, Arrow data or an iterable of bytes, got {type(messages).__name__}")
+    check_messages(messages)
     if column is not None:
         raise OptionError("option column: an iterable of bytes has no columns")
     return [IterableSource(messages)]

@@ -148,7 +148,7 @@ def one_by_one(messages: Iterable[Any], first: int = 0) -> Iterator[tuple[int, b
     for index, message in enumerate(messages, first):
         if message is None or (isinstance(message, pa.Scalar) and not message.is_valid):
             continue
-        data = _as_bytes(message)
+        data = as_bytes(message)
         if len(data) > MESSAGE_BYTES:
             raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(data)} bytes")
         yield index, data
@@ -167,6 +167,13 @@ def check_messages(messages: Any) -> None:
         raise TypeError(
             f"messages: expected one column of messages, got a {type(messages).__name__}; "
             "take its column, as table['payload']"
+        )
+    if isinstance(messages, (set, frozenset)):
+        raise TypeError(f"messages: expected them in the order in which they came, got a {type(messages).__name__}")
+    if isinstance(messages, np.ndarray) and messages.dtype.kind == "S":
+        raise TypeError(
+            f"messages: expected bytes as they came, got a numpy array of {messages.dtype}, which drops zero bytes at "
+            "their ends; make it with dtype=object, or give a list"
         )
     if not isinstance(messages, (pa.Array, pa.ChunkedArray, Iterable)):
         raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
@@ -253,8 +260,8 @@ def _batch(parts: list[bytes], stops: Array, indexes: Array) -> MessageBatch:
     return MessageBatch(read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, indexes)
 
 
-def _as_bytes(message: Any) -> bytes:
-    """A message as bytes; raises TypeError for what is no bytes-like object, such as a list of numbers."""
+def as_bytes(message: Any) -> bytes:
+    """Returns a message as bytes; raises TypeError for what is no bytes-like object, such as a list of numbers."""
     if isinstance(message, bytes):
         return message
     try:
