@@ -75,9 +75,9 @@ second number is learned: to learn what does not come again takes longer than to
 
 @hot
 def _slot_of(buffer: Array, at: Int, end: Int) -> Int:
-    """The slot at which the search for a table begins, from the bytes that name it; `end` is at least 8."""
+    """The slot at which the search for a table begins, from the bytes that name it."""
     length = end - at
-    mixed = read_64(buffer, end - 8)
+    mixed = read_64(buffer, end - 8) if end >= 8 else np.int64(0)  # nothing is read before the buffer
     if length < 8:
         mixed &= ~(-1 << 8 * length)
     hashed = spread(mixed)
@@ -88,7 +88,7 @@ def _slot_of(buffer: Array, at: Int, end: Int) -> Int:
 
 @hot
 def find_relation(buffer: Array, at: Int, end: Int, text: Array, dictionary: Array, cursor: Array) -> Int:
-    """The first relation of the table that buffer[at:end] names, or 0; `end` is at least 8."""
+    """The first relation of the table that buffer[at:end] names, or 0."""
     slot = _slot_of(buffer, at, end)
     for probe in range(PROBES):
         relation = cursor[CURSOR_FIELDS + (slot + probe & SLOTS - 1)]
