@@ -19,6 +19,7 @@ from .arrow.noted.changes import CommittedRows, newly_committed
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
 from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
+from .events import Relation
 from .formats.base import Format
 from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
@@ -105,23 +106,15 @@ class CaptureReading:
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._after = _checked_position(after, self._name)
         self._slot = _checked_slot(slot, self._after)
-        self._layouts = layouts = self._layouts or KnownLayouts()
-        self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, needed: (
-            SourceDecoder(
-                self._format,
-                options,
-                engine=engine,
-                threads=threads,
-                needed=needed,
-                before=self._records_before,
-                layouts=layouts,
-            )
-        )
+        self._layouts = self._layouts or KnownLayouts()
+        self._engine = engine, threads
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
         self._sources = find_sources(messages, self._format, column, order_by)
         self._are_files = order_by is None and len(self._sources) > 1
         self._order = SourceOrder(self._name)
         self._firsts: list[int] = []
+        if progress is not None and not callable(progress):
+            raise OptionError(f"option progress: expected a function, got {shown(progress)}")
         self._progress = progress
         self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
@@ -130,6 +123,18 @@ class CaptureReading:
         self._dropped: int | None = None
         self._messages: int | None = None
         self._open_changes: dict[TableName, int] = {}
+
+    def _make_decoder(self, options: ReadOptions, needed: ReadOptions | None) -> SourceDecoder:
+        engine, threads = self._engine
+        return SourceDecoder(
+            self._format,
+            options,
+            engine=engine,
+            threads=threads,
+            needed=needed,
+            before=self._records_before,
+            layouts=self._layouts,
+        )
 
     def _begin_reading(self) -> None:
         if self._was_read:
@@ -385,4 +390,8 @@ def _position(
     open = (*(one for one, _ in described), *resumption.unseen)
     known = relations.before(min(messages) if messages else None)
     reached = CapturePosition(stream.format, transactions.position, open, (), stream.slot)
-    return lambda: reached._replace(relations=known())
+    return partial(_with_relations, reached, known)
+
+
+def _with_relations(reached: CapturePosition, known: Callable[[], tuple[Relation, ...]]) -> CapturePosition:
+    return reached._replace(relations=known())

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
 from wireformat.formats.pgoutput import relation_lists
 
 from .streams import CUT, committed, insert, relation, stream
+
+
+def transaction(xid: int, columns: str) -> list[bytes]:
+    """Of test-decoding, with one row."""
+    return [b"BEGIN %d" % xid, f"table public.t: INSERT: {columns}".encode(), b"COMMIT %d" % xid]
+
 
 TO_LIST = "give a list, an Arrow table or files"
 
@@ -98,6 +108,34 @@ def test_a_second_reading_that_has_fewer_messages_is_an_error() -> None:
         capture.committed().read_all()
 
 
+def written(capture: wf.Capture, folder: Path) -> pa.Table:
+    capture.write(folder)
+    return pq.read_table(folder / "public" / "t")
+
+
+@pytest.mark.parametrize("verb", ["typed", "latest", "typed_all", "write"])
+def test_columns_of_messages_that_came_after_the_list_are_not_lost(verb: str, tmp_path: Path) -> None:
+    rows = [transaction(xid, "id[integer]:1") for xid in (1, 2)]
+    more = transaction(3, "id[integer]:2 name[text]:'a'")
+    verbs: dict[str, Callable[[wf.Capture], Any]] = {
+        "typed": lambda capture: capture.typed("public.t").read_all(),
+        "latest": lambda capture: capture.latest("public.t", keys=["id"]),
+        "typed_all": lambda capture: pa.Table.from_batches([rows for _, rows in capture.typed_all()]),
+        "write": lambda capture: written(capture, tmp_path / str(len(messages))),
+    }
+    messages = [message for one in rows for message in one]
+    capture = wf.Capture(messages, "test-decoding")
+    capture.tables()
+    messages += more
+    with pytest.raises(wf.BadRows, match="as many messages as when the tables were listed, 6, got 9; give a list"):
+        verbs[verb](capture)
+    assert len(capture.committed().read_all()) == 3  # which finds that the list is old
+    assert "name" in verbs[verb](capture).schema.names
+    messages += transaction(4, "id[integer]:2 name[text]:'a' other[text]:'b'")
+    assert len(capture.committed().read_all()) == 4
+    assert "other" in verbs[verb](capture).schema.names
+
+
 def test_open_hands_out_no_committed_rows() -> None:
     messages, format = stream("18-pgoutput-1")
     capture = wf.Capture(messages, format)
@@ -133,6 +171,29 @@ def test_a_reading_that_failed_has_no_position() -> None:
         _ = capture.position
 
 
+@pytest.mark.parametrize("verb", ["committed", "messages", "typed", "latest", "typed_all"])
+def test_a_position_covers_nothing_that_a_failed_reading_may_not_have_handed_out(verb: str) -> None:
+    """`read_all` has taken batches before the error, and returns none."""
+    verbs: dict[str, Callable[[wf.Capture], Any]] = {
+        "committed": lambda capture: capture.committed().read_all(),
+        "messages": lambda capture: capture.messages().read_all(),
+        "typed": lambda capture: capture.typed("public.t", schema={"id": "integer"}).read_all(),
+        "latest": lambda capture: capture.latest("public.t", keys=["id"], schema={"id": "integer"}),
+        "typed_all": lambda capture: list(capture.typed_all()),
+    }
+
+    good = transaction(1, "id[integer]:1")
+    broken = pa.chunked_array([good, [*transaction(2, "id[integer]:2"), b"COMMIT 3"]], pa.binary())
+    before = wf.Capture(good, "test-decoding")
+    before.committed().read_all()
+    for given, after in ((broken, None), (broken, before.position)):
+        capture = wf.Capture(given, "test-decoding", after=after, memory_limit=8)
+        with pytest.raises(wf.OrderError):
+            verbs[verb](capture)
+        with pytest.raises(wf.StateError, match=r"the last reading has failed; .* take the position after each batch"):
+            _ = capture.position
+
+
 @pytest.mark.parametrize("verb", ["committed", "tables", "typed", "latest"])
 def test_a_relation_that_is_sent_again_and_again_is_read_a_few_times(
     verb: str, monkeypatch: pytest.MonkeyPatch
@@ -146,3 +207,12 @@ def test_a_relation_that_is_sent_again_and_again_is_read_a_few_times(
     found = getattr(capture, verb)(*(["public.t"] if verb in ("typed", "latest") else []))
     assert (found.read_all() if isinstance(found, pa.RecordBatchReader) else found).num_rows
     assert len(texts) <= 4 * 4  # lists of a relation, for each of those who read it
+
+
+@pytest.mark.parametrize("make", [list, pa.array])
+def test_a_capture_can_be_pickled(make: Callable[[list[bytes]], Any]) -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(make(messages), format)
+    rows = pickle.loads(pickle.dumps(capture)).committed().read_all()
+    assert capture.committed().read_all() == rows
+    assert pickle.loads(pickle.dumps(capture)).position == capture.position

@@ -183,7 +183,10 @@ def test_what_are_no_messages(messages: Any) -> None:
     [
         (set(MESSAGES), "expected them in the order in which they came, got a set"),
         (frozenset(MESSAGES), "got a frozenset"),
-        (np.array(MESSAGES), r"a numpy array of \|S\d+, which drops zero bytes at their ends; make it with dtype=object"),
+        (
+            np.array(MESSAGES),
+            r"a numpy array of \|S\d+, which drops zero bytes at their ends; make it with dtype=object",
+        ),
     ],
 )
 def test_what_has_lost_order_or_bytes(call: Callable[..., Any], messages: Any, text: str) -> None:

@@ -110,7 +110,7 @@ def _array(data: pa.Array | pa.ChunkedArray, column: str | None) -> ArraySource:
     if column is not None:
         raise OptionError(f"option column: an array has no columns, got {column!r}")
     chunks = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
-    return ArraySource("the array", size_of(data), lambda: chunks, most_bytes=STEPPED_TIMES * MESSAGE_BATCH_BYTES)
+    return ArraySource("the array", size_of(data), chunks.__iter__, most_bytes=STEPPED_TIMES * MESSAGE_BATCH_BYTES)
 
 
 def _dataset(data: ds.Dataset, column: str | None) -> ArraySource:
