@@ -54,7 +54,11 @@ def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[p
         first = next(iter(changes), None)
         yield pa.RecordBatch.from_pylist([], changes.schema) if first is None else first
         yield from changes
-    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, Mapping)):
+    elif (
+        isinstance(changes, Iterable)
+        and not isinstance(changes, (str, bytes, Mapping))
+        and not hasattr(changes, "__arrow_c_stream__")  # a DataFrame, whose items are no rows
+    ):
         for item in changes:
             yield from record_batches(item, name)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -397,6 +398,40 @@ def test_what_is_no_row_change_table() -> None:
         wf.arrow.typed(changes(GOOD).drop_columns(["old", "types"]), TABLE)
     with pytest.raises(TypeError, match="expected a pyarrow Table or record batches, got int"):
         wf.arrow.typed(3, TABLE)
+
+
+@pytest.mark.parametrize(
+    ("column", "type"),
+    [
+        ("kind", pa.int64()),
+        ("table_name", pa.int64()),
+        ("new", pa.list_(pa.list_(pa.string()))),
+        ("types", pa.string()),
+        ("detail", pa.string()),
+    ],
+)
+def test_columns_that_cannot_be_read(column: str, type: pa.DataType) -> None:
+    """As of a table that was made from pandas."""
+    table = changes(GOOD)
+    other = table.set_column(table.schema.get_field_index(column), column, pa.nulls(1, type))
+    for call in (wf.arrow.tables, lambda changes: wf.arrow.typed(changes, TABLE)):
+        with pytest.raises(wf.OptionError, match=f"changes, column {column}: expected .*, got {re.escape(str(type))}"):
+            call(other)
+        with pytest.raises(wf.OptionError, match=f"changes: expected columns with different names, got {column} twice"):
+            call(table.append_column(column, table[column]))
+        with pytest.raises(TypeError, match="expected a pyarrow Table or record batches, got DataFrame"):
+            call(table.to_pandas())
+
+
+@pytest.mark.parametrize("type", [pa.dictionary(pa.int32(), pa.string()), pa.large_string()])
+def test_texts_of_any_type(type: pa.DataType) -> None:
+    table = changes(GOOD, *EVOLVED)
+    names = ["kind", *([] if pa.types.is_dictionary(type) else ["table_schema", "table_name"])]
+    other = table
+    for name in names:
+        other = other.set_column(other.schema.get_field_index(name), name, table[name].cast(type))
+    assert wf.arrow.typed(other, TABLE).equals(wf.arrow.typed(table, TABLE))
+    assert wf.arrow.tables(other).equals(wf.arrow.tables(table))
 
 
 def test_the_cut_into_record_batches_does_not_matter() -> None:

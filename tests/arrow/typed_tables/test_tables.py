@@ -57,6 +57,13 @@ def test_positions_in_transactions() -> None:
     assert (one["first"], one["last"]) == ({"commit_lsn": 1 << 32, "ordinal": 0}, {"commit_lsn": 1 << 32, "ordinal": 1})
 
 
+def test_rows_without_positions() -> None:
+    rows = changes(change("INSERT", ROW)).drop_columns(["message", "record"])
+    (one,) = wf.arrow.tables(rows).to_pylist()
+    assert (one["first"], one["last"], one["changes"]) == (None, None, 1)
+    assert wf.arrow.typed(rows, "shop.orders", schema=wf.arrow.tables(rows)).num_rows == 1
+
+
 def test_no_rows() -> None:
     assert listed() == []
     assert wf.arrow.tables([]).schema == wf.arrow.tables(changes()).schema

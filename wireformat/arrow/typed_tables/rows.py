@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..row_changes import (
     RowChanges,
     record_batches,
 )
-from ..schemas import TEXT_MAP, format_of
+from ..schemas import CHANGES, TEXT_MAP, format_of
 from ..unread import ReadSummary
 from .images import EncodedLists, Images, is_null, is_numbered, joined_lists
 from .selections import BatchSelection, Selection, row_position
@@ -96,12 +96,35 @@ class RowChangeSource:
 def needed_columns(changes: RowChanges, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yields the record batches of row changes, with the columns that typed tables read or the caller keeps.
 
-    Raises OptionError for a missing column, TypeError for anything but Arrow data.
+    Raises OptionError for a column that is missing or cannot be read, TypeError for anything but Arrow data.
     """
     for batch in record_batches(changes):
         names = batch.schema.names
         check_columns(names, keep)
-        yield batch.select([name for name in names if name in READ_COLUMNS or name in keep])
+        batch = batch.select([name for name in names if name in READ_COLUMNS or name in keep])
+        for index, field in enumerate(batch.schema):
+            if field.name not in _CAST_COLUMNS:
+                continue
+            type, wanted = field.type, CHANGES.field(field.name).type
+            if not _can_be_cast(type, wanted):
+                raise OptionError(f"changes, column {field.name}: expected {wanted}, got {type}")
+            is_coded = pa.types.is_dictionary(type) and field.name == "kind"
+            if is_coded or pa.types.is_string_view(type) or pa.types.is_null(type):
+                batch = batch.set_column(index, field.name, batch.column(index).cast(wanted))
+        yield batch
+
+
+_CAST_COLUMNS = (*TABLE_COLUMNS, "detail")
+"""The columns that are read as their type in the row-change table."""
+
+
+@cache
+def _can_be_cast(type: pa.DataType, wanted: pa.DataType) -> bool:
+    try:
+        pa.nulls(0, type).cast(wanted)
+    except pa.ArrowException:
+        return False
+    return not pa.types.is_primitive(type)
 
 
 def check_columns(names: Sequence[str], keep: Sequence[str]) -> None:
@@ -109,6 +132,9 @@ def check_columns(names: Sequence[str], keep: Sequence[str]) -> None:
     missing = [name for name in TABLE_COLUMNS if name not in names]
     if missing:
         raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
+    repeated = [name for name in READ_COLUMNS if names.count(name) > 1]
+    if repeated:
+        raise OptionError(f"changes: expected columns with different names, got {', '.join(repeated)} twice")
     for name in keep:
         if name not in names:
             raise OptionError(f"option keep: changes have no column {name!r}{nearest(name, names)}{listed(names)}")

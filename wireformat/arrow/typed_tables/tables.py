@@ -37,7 +37,8 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     format     the format of the changes, if their metadata do not name it; it determines the meaning of type names
     returns    table_schema, table_name; version, from 1; columns and types; typmods (-1 for none; null without
                RELATION); key_columns of the replica identity (null if unknown); first and last: `sequence` of the rows
-               if there is one, otherwise message and record; changes: the number of rows, without RELATION
+               if there is one, otherwise message and record, null without these; changes: the number of rows, without
+               RELATION
 
     A version is a set of columns with their types. A version that is known only from a key has only some of its
     columns. The schema metadata name the format if it is known. Raises BadRows if no row could be read, OptionError,
@@ -235,10 +236,12 @@ def tables_of_batch(
 
 
 def positions_of(batch: pa.RecordBatch) -> pa.StructArray:
-    """Returns the position of each row: its `sequence`, or else its message and record."""
+    """Returns the position of each row: its `sequence`, or else its message and record; null without these."""
     if "sequence" in batch.schema.names:
         return batch["sequence"]
     names = [field.name for field in POSITION if field.name in batch.schema.names]
+    if not names:
+        return pa.nulls(len(batch), POSITION)
     return pa.StructArray.from_arrays([batch[name] for name in names], names)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,28 @@ from .current_rows import Changes
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
+
+_READABLE: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
+    "_change_type": (
+        lambda type: pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_dictionary(type),
+        "string",
+    ),
+    "_sequence": (
+        lambda type: (
+            pa.types.is_struct(type)
+            and all(
+                type.get_field_index(name) >= 0 and pa.types.is_integer(type.field(name).type)
+                for name in ("commit_lsn", "ordinal")
+            )
+        ),
+        "struct<commit_lsn: int64, ordinal: int64>",
+    ),
+    "_unchanged": (
+        lambda type: pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_null(type),
+        "list<string>",
+    ),
+}
+"""For columns that are read by their type: whether one can be read, and the type that it should have."""
 
 OTHER_CHANGE = f"have a _change_type other than {', '.join(ROW_CHANGE_TYPES)}, update_preimage, truncate"
 NO_SEQUENCE = "have no _sequence, by which changes are ordered: `transactions` adds it"
@@ -64,12 +86,22 @@ class TypedChanges:
     def __init__(self, schema: pa.Schema, keys: Sequence[str], stream_by: Sequence[str]) -> None:
         for name in ABOUT_COLUMNS:
             _field(schema, "typed", name, schema.names)
+        for name, (is_readable, expected) in _READABLE.items():
+            if not is_readable(schema.field(name).type):
+                raise OptionError(f"typed, column {name}: expected {expected}, got {schema.field(name).type}")
         old = schema.field("_old").type
         of_table = [field.name for field in old] if pa.types.is_struct(old) else []
         _check_names(schema, "keys", keys, of_table)
         _check_names(schema, "stream_by", stream_by, [name for name in schema.names if name not in of_table])
         self.schema = schema
         self.fields = [field for field in schema if field.name in of_table]
+        for field in self.fields:
+            own = old.field(field.name).type
+            if field.type != own:
+                raise OptionError(
+                    f"typed, column {field.name!r}: expected the type that it has in _old, {own}, got {field.type}; "
+                    "cast both, or keep both as `typed` returned them"
+                )
         self.has_key = bool(keys)
         self.keys = tuple(keys) or tuple(field.name for field in self.fields)
         self.scopes = Scopes()

@@ -38,6 +38,36 @@ def test_streams_that_cannot_be() -> None:
         wf.arrow.latest(typed, [STREAM])
 
 
+@pytest.mark.parametrize(
+    ("name", "type", "words"),
+    [
+        (
+            "id",
+            pa.string(),
+            "typed, column 'id': expected the type that it has in _old, int(32|64), got string; cast both",
+        ),
+        (
+            "_sequence",
+            pa.int64(),
+            "typed, column _sequence: expected struct<commit_lsn: int64, ordinal: int64>, got int64",
+        ),
+        (
+            "_sequence",
+            pa.struct({"commit_lsn": pa.int64()}),
+            "column _sequence: expected .*, got struct<commit_lsn: int64>",
+        ),
+        ("_change_type", pa.string_view(), "typed, column _change_type: expected string, got string_view"),
+        ("_unchanged", pa.string(), r"typed, column _unchanged: expected list<string>, got string"),
+    ],
+)
+def test_columns_of_other_types(name: str, type: pa.DataType, words: str) -> None:
+    """As of changes that were cast, or saved by pandas."""
+    typed = typed_table([INSERT])
+    other = typed.set_column(typed.schema.get_field_index(name), name, pa.nulls(1, type))
+    with pytest.raises(wf.OptionError, match=words):
+        wf.arrow.latest(other, KEYS)
+
+
 FAULTS: list[tuple[list[Row], Any, str]] = [
     ([INSERT], "id", "option keys: expected a list of strings"),
     ([INSERT], ["nothing"], "option keys: no column 'nothing'; there are part, id"),
