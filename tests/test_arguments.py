@@ -181,6 +181,19 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: encoded([wf.Insert(table_schema="s", table_name="t", new={"id": "1"})], "test-decoding"),  # type: ignore[arg-type]
         "events: INSERT of s.t: new: expected TupleData(names, values, types) or None, got dict",
     ),
+    "a number as progress": (
+        lambda: wf.Capture([], FORMAT, progress=5),  # type: ignore[arg-type]
+        "option progress: expected a function, got 5",
+    ),
+    "nothing before a message": (
+        lambda: wf.inspect(MESSAGE, FORMAT, before=None),  # type: ignore[arg-type]
+        "before: expected an iterable of messages, got NoneType",
+    ),
+    "no events as whole transactions": (
+        lambda: wf.plugin.whole_transactions(None),  # type: ignore[arg-type]
+        "events: expected an iterable of events, got NoneType",
+    ),
+    "a number as an event": (lambda: list(wf.plugin.whole_transactions([5])), "events: expected events, got int"),  # type: ignore[list-item]
     "a text as options": (lambda: wf.Options.gaussdb("x"), "options: expected a mapping of names to values, got 'x'"),  # type: ignore[arg-type]
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -44,6 +45,12 @@ def test_signed_is_how_a_column_holds_it(value: int) -> None:
 
 def test_small_letters_and_zeros_in_front_are_read() -> None:
     assert wf.lsn_value("0/cfe5c80") == wf.lsn_value("00000000/0CFE5C80") == 217996416
+
+
+def test_integers_of_numpy() -> None:
+    assert wf.lsn_text(np.int64(5)) == "0/5"
+    with pytest.raises(TypeError, match="lsn: expected a number, got float"):
+        wf.lsn_text(5.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [1 << 64, -(1 << 63) - 1])

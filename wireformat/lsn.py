@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import index
 
 from .errors import OptionError
 
@@ -16,8 +17,10 @@ def lsn_text(value: int) -> str:
     value   unsigned 64-bit, or the int64 with the same bits, as the row-change table stores it
     Raises OptionError, a ValueError, outside that range. Source: PostgreSQL manual, "pg_lsn Type".
     """
-    if not isinstance(value, int):
-        raise TypeError(f"lsn: expected a number, got {type(value).__name__}")
+    try:
+        value = index(value)  # also of numpy
+    except TypeError:
+        raise TypeError(f"lsn: expected a number, got {type(value).__name__}") from None
     if not -(1 << 63) <= value < _WRAP:
         raise OptionError(f"lsn: expected a number of 64 bits, got {value}")
     value %= _WRAP

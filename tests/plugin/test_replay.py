@@ -149,6 +149,8 @@ REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
     ),
     "a write after the last one": (lambda ctx: (write(ctx), write(ctx)), "the write before was its last one"),
     "send after the last one": (lambda ctx: (ctx.send(b""), ctx.send(b"")), "the write before was its last one"),
+    "send of a text": (lambda ctx: ctx.send("abc"), "expected a message of bytes, got str"),
+    "send of nothing": (lambda ctx: ctx.send(None), "expected a message of bytes, got NoneType"),
     "send within a write": (lambda ctx: (ctx.prepare_write(), ctx.send(b"")), "send between prepare_write and write"),
     "two words about last_write": (
         lambda ctx: (ctx.prepare_write(last_write=False), ctx.write(last_write=True)),

@@ -347,8 +347,11 @@ def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
             assert reader.schema.names == ["event"]
     assert len(changes.open) == len(block)
-    changes.close()
+    with changes:
+        pass
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(wf.StateError, match="open: expected open transactions, but they were closed"):
+        _ = changes.open
     other = wf.transactions(block, memory_limit=1000)
     assert list(other) == []
     assert list(tmp_path.iterdir()) != []

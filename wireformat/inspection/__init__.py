@@ -78,6 +78,8 @@ def inspect_message(
     data = _bytes(message)
     if isinstance(before, (bytes, bytearray, memoryview, str)):
         raise TypeError(f"before: expected an iterable of messages, got one {type(before).__name__}")
+    if not isinstance(before, Iterable):
+        raise TypeError(f"before: expected an iterable of messages, got {type(before).__name__}")
     guess = None
     if format is None:
         guess = guess_format([data])

@@ -103,6 +103,9 @@ class Context:
         self._is_done = last_write
 
     def _send(self, message: bytes) -> None:
+        if not isinstance(message, (bytes, bytearray, memoryview)):
+            raise PluginError(f"{self._callback}: expected a message of bytes, got {type(message).__name__}")
+        message = bytes(message)
         if self.output_type == "text":
             try:
                 message.decode(self.encoding)

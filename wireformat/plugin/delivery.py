@@ -27,6 +27,7 @@ from ..events import (
     StreamStart,
     StreamStop,
     Type,
+    check_event,
 )
 from ..formats.record_facts import aborts_whole
 
@@ -67,7 +68,9 @@ class WholeTransactions(Iterator[Event]):
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._delivery = Delivery(streaming=False, two_phase=False)
-        self._events = self._delivery.deliver(events)
+        if not isinstance(events, Iterable):
+            raise TypeError(f"events: expected an iterable of events, got {type(events).__name__}")
+        self._events = self._delivery.deliver(map(check_event, events))
 
     def __next__(self) -> Event:
         """Returns the next event."""

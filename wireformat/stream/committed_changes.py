@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ..errors import OrderError
+from ..errors import OrderError, StateError
 from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData, check_event
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..options.checks import number
@@ -87,6 +87,7 @@ class CommittedChanges(Iterator[CommittedChange]):
         )
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._bytes = 0
+        self._is_closed = False
         self._make_store = make_store
         self._store: EventStore | None = None
         if not isinstance(events, Iterable):
@@ -102,8 +103,10 @@ class CommittedChanges(Iterator[CommittedChange]):
         """The events of transactions that have not ended, including control records, in input order.
 
         Followed by the rest of the stream, with `after` set to this position, they give the same changes as the
-        undivided stream.
+        undivided stream. Raises StateError after `close`.
         """
+        if self._is_closed:
+            raise StateError("open: expected open transactions, but they were closed; read it before")
         found = [item for attempt in self._machine.open for item in self._items(attempt)]
         return [item.event for item in sorted(found, key=lambda item: item.event_index)]
 
@@ -122,10 +125,19 @@ class CommittedChanges(Iterator[CommittedChange]):
 
     def close(self) -> None:
         """Drops the open transactions and removes the files."""
+        self._is_closed = True
         self._changes.close()
         self._machine.forget()
         if self._store is not None:
             self._store.close()
+
+    def __enter__(self) -> CommittedChanges:
+        """Returns the object, which is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Closes the object."""
+        self.close()
 
     def _committed_changes(self, events: Iterable[Event]) -> Generator[CommittedChange, None, None]:
         for index, event in enumerate(map(check_event, events)):

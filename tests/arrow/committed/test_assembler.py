@@ -122,7 +122,8 @@ def test_a_state_knows_its_rows() -> None:
     second = wf.arrow.Transactions(store=store, state=first.state)
     assert second.open.equals(rows)
     first.close()
-    assert len(first.open) == 0
+    with pytest.raises(wf.StateError, match="open: expected open transactions, but they were closed"):
+        _ = first.open
     assert second.open.equals(rows)
 
 

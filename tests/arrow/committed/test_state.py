@@ -341,6 +341,18 @@ def test_within_a_batch_there_is_neither_a_state_nor_another_batch() -> None:
             ask()
     assert list(found) == []
     assert fields_of(transactions.state)["open"]["xid"] == [2]
+    transactions.close()
+    for ask in (lambda: transactions.state, lambda: transactions.open, lambda: transactions.take(batch)):
+        with pytest.raises(wf.StateError, match="they were closed"):
+            ask()
+
+
+def test_a_batch_whose_rows_nobody_reads_is_not_left_out_in_silence() -> None:
+    (batch,) = table([wf.Begin(xid=1), change("t"), wf.Commit(xid=1, lsn=5)]).to_batches()
+    transactions = wf.arrow.Transactions()
+    transactions.take(batch)
+    with pytest.raises(wf.StateError, match="the rows of the last batch were not read to their end"):
+        transactions.take(batch)
 
 
 POSITIONS = st.builds(

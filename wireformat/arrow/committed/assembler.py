@@ -74,7 +74,7 @@ class Transactions:
         self._rows_taken = 0
         self._held_fields = [ORDINAL, ROW] if steps_over else [ROW]
         self._has_outside = has_outside
-        self._is_taking = False
+        self._is_taking = self._is_closed = False
         self._columns: list[str] = []
         self._is_new = state is None and after is None
         self._own_store = RowSpill(memory_limit) if store is None else None
@@ -90,16 +90,15 @@ class Transactions:
         self._ended: dict[int, LaterFate] = {}
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yields the committed rows that a batch completes, in commit order. Read the iterator to its end."""
+        """Returns the committed rows that a batch completes, in commit order. Read the iterator to its end."""
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
-        for found in self._taken(lambda: InputRows.of(batch, has_outside=self._has_outside), schema):
-            assert isinstance(found, pa.RecordBatch), "rows of a batch are copied"
-            yield found
+        found: Iterator[Any] = self._taken(lambda: InputRows.of(batch, has_outside=self._has_outside), schema)
+        return found  # rows of a batch are copied
 
     def take_noted(self, source: RowSource, schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
-        """Yields the committed rows that the rows of a source complete; those of the source itself are not copied.
+        """Returns the committed rows that the rows of a source complete; those of the source itself are not copied.
 
         schema   of the rows with all columns
         """
@@ -108,7 +107,9 @@ class Transactions:
     def _taken(self, read: Callable[[], InputRows], schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
         self._check_is_read("take")
         self._is_taking = True
-        rows = read()
+        return self._committed(read(), schema)
+
+    def _committed(self, rows: InputRows, schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
         output = CommittedOutput(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
         ended: list[RowRange] = []
         for item in rows.items():
@@ -253,12 +254,15 @@ class Transactions:
         return write_state(self._machine, self._open_rows, self._rows_taken, self._columns)
 
     def _check_is_read(self, what: str) -> None:
-        """Raises StateError while a batch is being read: row ranges then refer to the current batch."""
+        """Raises StateError while a batch is being read: row ranges then refer to the current batch. Or after close."""
+        if self._is_closed:
+            raise StateError(f"{what}: expected open transactions, but they were closed")
         if self._is_taking:
             raise StateError(f"{what}: the rows of the last batch were not read to their end; read them first")
 
     def close(self) -> None:
         """Drops the open transactions and deletes the files; a store that was passed keeps its rows."""
+        self._is_closed = True
         self._machine.forget()
         if self._own_store is not None:
             self._own_store.close()
