@@ -124,7 +124,7 @@ class Capture(CaptureTables):
                 if len(found):
                     yield found
 
-        return pa.RecordBatchReader.from_batches(committed_schema(self._schema), self._until_error(rows()))
+        return pa.RecordBatchReader.from_batches(committed_schema(self._schema), rows())
 
     @checks_keywords
     def messages(self, *, prefix: str | None = None) -> pa.RecordBatchReader:
@@ -146,7 +146,7 @@ class Capture(CaptureTables):
                 if len(found):
                     yield found
 
-        return pa.RecordBatchReader.from_batches(MESSAGES, self._until_error(rows()))
+        return pa.RecordBatchReader.from_batches(MESSAGES, rows())
 
     def tables(self) -> pa.Table:
         """Returns the tables of the stream, with a row for each version of a table's columns.
@@ -206,7 +206,7 @@ class Capture(CaptureTables):
         self._begin_handing_out()
         wanted = one_table(table)
         held = self._take_held(wanted, names)
-        rows = self._until_error(self._typed(wanted, part, names, held, listed))
+        rows = self._typed(wanted, part, names, held, listed)
         return pa.RecordBatchReader.from_batches(part.schema, rows)
 
     @checks_keywords
@@ -227,7 +227,7 @@ class Capture(CaptureTables):
         options = TypedOptions(self._options.mode, images, complete, False, None)
         self._check_repeatable("this call may read them twice")
         self._begin_handing_out()
-        return self._until_error(self._typed_all(filtered, options))
+        return self._typed_all(filtered, options)
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
@@ -248,7 +248,7 @@ class Capture(CaptureTables):
         keys = once("keys", texts("keys", keys))
         if schema is None:
             self._check_repeatable("this call may read them twice without a schema", "schema")
-        with self._handing_out():
+        with self._handing_out_all():
             part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
             listed = self._messages if schema is None else None
             found = self.latest_by(part, table, keys)
@@ -262,7 +262,7 @@ class Capture(CaptureTables):
         keys   the columns that identify a row. [] stands for the identity that the stream states, or for the whole row
         """
         wanted = one_table(table)
-        with self._handing_out():
+        with self._handing_out_all():
             self._begin_handing_out()
             held = self._take_held(wanted, ())
             identities = self._identities(wanted) if held is None else held.identities
@@ -477,14 +477,11 @@ class Capture(CaptureTables):
         """The position after the rows that the last reading has returned, where another capture can continue.
 
         It covers the rows that `committed`, `typed`, `latest` or `messages` have returned, not rows that were read
-        ahead. Raises StateError if none of them was called, and the capture has no `after`, or after a reading that
-        raised an error: of its rows, `read_all` has returned none.
+        ahead. Raises StateError if none of them was called, and the capture has no `after`. After a `read_all` that
+        raised an error, which has returned none of the rows, do not use it.
         """
         if self._position is None:
-            raise StateError(
-                "position: no rows have been handed out, or the last reading has failed; read `committed`, `typed` or "
-                "`latest` first, or take the position after each batch"
-            )
+            raise StateError("position: no rows have been handed out; read `committed`, `typed` or `latest` first")
         if not isinstance(self._position, CapturePosition):
             self._position = self._position()
         return self._position

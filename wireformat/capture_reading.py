@@ -144,24 +144,21 @@ class CaptureReading:
     def _begin_handing_out(self) -> None:
         """Begins a reading whose rows the position covers."""
         self._begin_reading()
+        self._forget_reading()
+
+    def _forget_reading(self) -> None:
+        """Forgets how far the last reading came: no rows have been handed out."""
         self._position = self._after
         self._unknown_prepared = self._dropped = None
 
     @contextmanager
-    def _handing_out(self) -> Iterator[None]:
-        """Forgets the reading at an error: the caller may have got none of its rows, as of `read_all`."""
+    def _handing_out_all(self) -> Iterator[None]:
+        """Forgets the reading at an error, for questions that hand out their rows only at the end."""
         try:
             yield
-        except GeneratorExit:  # the caller wants no more rows
-            raise
         except BaseException:
-            self._position = self._unknown_prepared = self._dropped = None
+            self._forget_reading()
             raise
-
-    def _until_error(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """Yields the rows; see `_handing_out`."""
-        with self._handing_out():
-            yield from rows
 
     def _check_repeatable(self, reason: str, remedy: str = "") -> None:
         """Raises OptionError if the messages can be read only once.

@@ -171,29 +171,6 @@ def test_a_reading_that_failed_has_no_position() -> None:
         _ = capture.position
 
 
-@pytest.mark.parametrize("verb", ["committed", "messages", "typed", "latest", "typed_all"])
-def test_a_position_covers_nothing_that_a_failed_reading_may_not_have_handed_out(verb: str) -> None:
-    """`read_all` has taken batches before the error, and returns none."""
-    verbs: dict[str, Callable[[wf.Capture], Any]] = {
-        "committed": lambda capture: capture.committed().read_all(),
-        "messages": lambda capture: capture.messages().read_all(),
-        "typed": lambda capture: capture.typed("public.t", schema={"id": "integer"}).read_all(),
-        "latest": lambda capture: capture.latest("public.t", keys=["id"], schema={"id": "integer"}),
-        "typed_all": lambda capture: list(capture.typed_all()),
-    }
-
-    good = transaction(1, "id[integer]:1")
-    broken = pa.chunked_array([good, [*transaction(2, "id[integer]:2"), b"COMMIT 3"]], pa.binary())
-    before = wf.Capture(good, "test-decoding")
-    before.committed().read_all()
-    for given, after in ((broken, None), (broken, before.position)):
-        capture = wf.Capture(given, "test-decoding", after=after, memory_limit=8)
-        with pytest.raises(wf.OrderError):
-            verbs[verb](capture)
-        with pytest.raises(wf.StateError, match=r"the last reading has failed; .* take the position after each batch"):
-            _ = capture.position
-
-
 @pytest.mark.parametrize("verb", ["committed", "tables", "typed", "latest"])
 def test_a_relation_that_is_sent_again_and_again_is_read_a_few_times(
     verb: str, monkeypatch: pytest.MonkeyPatch
