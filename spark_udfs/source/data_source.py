@@ -260,11 +260,10 @@ class WireformatReader(DataSourceReader):
         is_typed = self._options.table is not None
         found = _SparkTable(self._options, survey.listed).schema if is_typed else arrow_schema(change_names())
         as_declared(pa.RecordBatch.from_pylist([], found), arrow_types(self._schema))
-        if not is_typed:
-            return [FilePartition([chunk], None, sizes) for chunk in survey.chunks]
+        tasks = [[chunk] for chunk in survey.chunks] or [[]]  # for no partitions, Spark calls `read` with None
         if self._options.state == "latest":
-            return [FilePartition(survey.chunks, survey.listed, sizes)]
-        return [FilePartition([chunk], survey.listed, sizes) for chunk in survey.chunks]
+            tasks = [survey.chunks]
+        return [FilePartition(chunks, survey.listed if is_typed else None, sizes) for chunks in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a partition."""

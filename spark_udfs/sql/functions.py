@@ -176,6 +176,8 @@ if TYPE_CHECKING:
 
 STREAM = "stream"
 ORDER = ("seq", "record")
+KEY = [STREAM, *ORDER, "table_schema", "table_name"]
+"""The columns that differ from row to row: a TRUNCATE has a row for each of its tables."""
 
 
 class WalTransactions:
@@ -188,7 +190,7 @@ class WalTransactions:
 
     def __init__(self) -> None:
         self._transactions: wf.arrow.Transactions | None = None
-        self._last: tuple[Any, ...] | None = None
+        self._last: pa.Table | None = None
         self._seen: ReadSummary | None = None
 
     def eval(
@@ -240,16 +242,34 @@ class WalTransactions:
             self._seen.check(None)
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Raises OrderError unless rows are sorted by seq and record, and BadRows if one of these is null."""
-        seq, record = (rows[name] for name in ORDER)
-        check_positions([seq, record], ORDER)
-        first, last = ((seq[index].as_py(), record[index].as_py()) for index in (0, -1))
+        """Returns the rows.
+
+        Raises OrderError unless they are sorted by seq and record, BadRows if one of these is null or a row comes
+        twice, and OptionError for rows of several streams.
+        """
+        check_positions([rows[name] for name in ORDER], ORDER)
+        last = [] if self._last is None else [self._last]
+        keys = pa.concat_tables([*last, pa.Table.from_batches([rows]).select(KEY)])
+        if len(pc.unique(keys[STREAM])) > 1:
+            raise wf.OptionError(
+                "wal_transactions: one call reads one stream, got rows of several: write TABLE(...) PARTITION BY "
+                "stream ORDER BY (seq, record)"
+            )
+        seq, record = (keys[name] for name in ORDER)
         ascends, stays = (compare(seq[1:], seq[:-1]) for compare in (pc.greater, pc.equal))
         follows = pc.or_(ascends, pc.and_(stays, pc.greater_equal(record[1:], record[:-1])))
-        if (self._last is not None and first < self._last) or not pc.all(follows, min_count=0).as_py():
+        if not pc.all(follows, min_count=0).as_py():
             write = "write TABLE(...) PARTITION BY ... ORDER BY (seq, record)"
             raise out_of_order("wal_transactions: rows sorted by seq and record", f"rows in another order; {write}")
-        self._last = last
+        if pc.any(pc.and_(stays, pc.equal(record[1:], record[:-1]))).as_py():
+            counts = keys.group_by(KEY, use_threads=False).aggregate([([], "count_all")])
+            for twice in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
+                raise wf.BadRows(
+                    "wal_transactions: positions that are unique within a stream",
+                    f"two rows of a record at seq={twice['seq']}, record={twice['record']}",
+                    hint="give each message once, with a seq of its own; PARTITION BY stream if there are several",
+                )
+        self._last = keys.filter(pc.and_(pc.equal(seq, seq[-1]), pc.equal(record, record[-1])))
         return rows
 
 

@@ -115,6 +115,16 @@ def test_errors_of_later_files(tmp_path: Path) -> None:
     assert "message 7," in found[-1]
 
 
+def test_a_file_without_messages(tmp_path: Path) -> None:
+    """For no partitions, Spark calls `read` with None."""
+    pq.ParquetWriter(tmp_path / "0.parquet", pa.schema({"payload": pa.binary()})).close()
+    source = WireformatSource({"path": str(tmp_path), "format": "pgoutput"})
+    reader = source.reader(source.schema())
+    parts = reader.partitions()
+    assert len(parts) == 1
+    assert [*reader.read(parts[0])] == []
+
+
 @pytest.mark.parametrize("options", [{}, {"table": TABLE}, {"table": TABLE, "state": "latest"}])
 def test_columns_of_a_view(files: Path, options: dict[str, str]) -> None:
     """A wrong name is told before a task runs, also where no row is read."""

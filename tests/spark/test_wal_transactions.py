@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +109,58 @@ def test_the_log_tells_what_was_not_prepared(caplog: pytest.LogCaptureFixture) -
     assert first == f"wal_transactions: {words}: 'h', 'a', 'i'"
     assert second.startswith(f"stream a: {words}: '0', '1', ")
     assert second.endswith("'19' and 2 more")
+
+
+def batch_of(events: list[wf.Event], first: int = 0, stream: str | None = None) -> pa.RecordBatch:
+    rows = table(events).rename_columns(["seq", *wf.arrow.CHANGES.names[1:]])
+    rows = rows.set_column(0, "seq", pc.add(rows["seq"], first))
+    return one_batch(rows.append_column("stream", pa.array([stream] * len(rows), pa.string())))
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    (batch,) = rows.combine_chunks().to_batches()
+    return batch
+
+
+def delivered(*batches: pa.RecordBatch) -> int:
+    function = WalTransactions()
+    return sum(len(rows) for batch in batches for rows in function.eval(batch))
+
+
+def test_one_call_reads_one_stream() -> None:
+    """The transaction of the other one, at a lower LSN, would count as sent again."""
+    of_a, of_b, of_none = (
+        batch_of([wf.Begin(xid=1, commit_lsn=lsn), insert(), wf.Commit(xid=1, commit_lsn=lsn)], lsn, stream)
+        for lsn, stream in ((1000, "a"), (2000, "b"), (3000, None))
+    )
+    assert delivered(of_a) == 1
+    for other in (of_b, of_none):
+        for batches in ([of_a, other], [one_batch(pa.Table.from_batches([of_a, other]))]):
+            with pytest.raises(wf.OptionError, match=r"one call reads one stream, .* PARTITION BY stream"):
+                delivered(*batches)
+
+
+TRUNCATE: list[wf.Event] = [
+    wf.Begin(xid=1),
+    wf.Truncate(tables=(("public", "t"), ("public", "u"), ("other", "t"))),
+    wf.Commit(xid=1),
+]
+
+
+def test_doubled_rows_are_an_error() -> None:
+    """As where files overlap: sorted by seq and record, the rows of a message come twice."""
+    for events in ([wf.Begin(xid=1), insert(), wf.Commit(xid=1)], TRUNCATE):
+        rows = batch_of(events)
+        first, middle, last = rows.slice(0, 1), rows.slice(1, len(rows) - 2), rows.slice(len(rows) - 1)
+        doubled = [first, middle, middle, last]
+        for batches in (doubled, [one_batch(pa.Table.from_batches(doubled))]):
+            with pytest.raises(wf.BadRows, match=r"positions that are unique within a stream.* at seq=1, record=0"):
+                delivered(*batches)
+
+
+def test_a_truncate_of_several_tables_in_batches() -> None:
+    rows = batch_of(TRUNCATE)
+    assert delivered(rows) == delivered(*[rows.slice(index, 1) for index in range(len(rows))]) == 3
 
 
 def test_an_end_without_a_beginning_names_what_the_call_needs() -> None:
