@@ -37,6 +37,8 @@ def local_session(
 ) -> SparkSession:
     """Returns a local session whose workers run this interpreter, or the existing local session.
 
+    The existing one keeps its settings, except for those in `settings` that can still change.
+
     cores       a number, or * for all
     app_name    the name of the application, as Spark shows it
     settings    Spark settings by name; they override the settings made here
@@ -49,11 +51,16 @@ def local_session(
         number("cores", int(cores) if isinstance(cores, str) and cores.isdecimal() else cores, 1)
     given = mapping("settings", settings)
     check_not_remote()
-    check_java()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
-    for name, value in {**SETTINGS, **unix_sockets(), **given}.items():
+    from pyspark import SparkContext  # the client of Spark Connect has none
+
+    builder = SparkSession.builder
+    if SparkContext._active_spark_context is None:
+        check_java()
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.master(f"local[{cores}]").appName(app_name)
+        given = {**SETTINGS, **unix_sockets(), **given}
+    for name, value in given.items():
         builder = builder.config(name, str(value))
     return builder.getOrCreate()
 

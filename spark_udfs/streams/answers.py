@@ -144,7 +144,7 @@ def _record_batches(question: Question, batches: Iterable[pa.RecordBatch]) -> It
         for stream, messages in question.by_stream(batch):
             given = pa.chunked_array([messages.columns[-1].cast(pa.binary())])
             capture = ChunkCapture(given, question.settings.format, threads=1, **question.options)
-            for rows in question.asked(stream, capture, messages.select(messages.schema.names[:-1])):
+            for rows in question.asked(stream, capture, messages.select([*range(len(question.order))])):
                 yield pa.RecordBatch.from_arrays(question.columns(stream, rows), schema=question.result)
             question.log(stream, (), capture.rows_dropped)
 

@@ -26,13 +26,13 @@ import spark_udfs
 import wireformat as wf
 from spark_udfs.capture import StreamCapture
 from spark_udfs.session import STATE_STORE
-from spark_udfs.streams.answers import StreamAnswers
+from spark_udfs.streams.answers import StreamAnswers, _record_batches
 from spark_udfs.streams.processor import Processor
 from spark_udfs.streams.question import Question
 
 from . import killed_capture
 from .capture_streams import streams_of
-from .raw_streams import OFFSET, PLACE, Streams, assert_same, capture_of, expected, rows_of, spark_types, write
+from .raw_streams import OFFSET, PLACE, STREAM, Streams, assert_same, capture_of, expected, rows_of, spark_types, write
 from .saved_query import KEPT, messages_of, restore
 
 pytestmark = pytest.mark.spark
@@ -279,6 +279,24 @@ def test_the_question_may_change_where_a_stream_goes_on(ask: Callable[..., Any])
 def test_one_stream(ask: Callable[..., Any]) -> None:
     states = States("", ask("test-decoding", stream_by=[]).committed())
     assert states.take(OPEN, [1, 2, 0])["xid"].to_pylist() == [5]
+
+
+def test_any_names_of_positions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also `message`, which positions have with paths, and names that the workers use."""
+    write([rows_of("none", [b""], range(1))], tmp_path / "rows")
+    rows = read_stream(spark, tmp_path / "rows")
+    monkeypatch.setattr(StreamCapture, "_answer", StreamAnswers._question)
+    messages = [*map(bytes, wf.encode(wf.testing.stream(2, 2, seed=3, format="gaussdb-binary"), "gaussdb-binary"))]
+    offsets = range(len(messages))
+    batch = pa.record_batch([pa.repeat("one", len(messages)), pa.array(offsets), pa.array(messages)], ["s0", "o0", "m"])
+    for name in ("message", "kind", "payload", "s0", "s"):
+        options = {"stream_by": [STREAM], "order_by": [name]}
+        capture = spark_udfs.capture(rows.withColumnRenamed(OFFSET, name), "value", "gaussdb-binary", **options)
+        asked: Any = capture.changes(columns=["xid"])
+        found = pa.Table.from_batches(_record_batches(asked, [batch]))
+        assert found.column_names == [STREAM, name, "xid"]
+        assert {*found[name].to_pylist()} == {*offsets}
+        assert len(States("one", capture.committed()).take(messages, offsets)) > 0  # type: ignore[arg-type]
 
 
 def test_what_the_workers_log(ask: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -59,8 +61,15 @@ def test_workers_run_this_interpreter(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_again_gives_the_same_session(spark: SparkSession) -> None:
-    assert local_session(2) is spark
+def test_again_gives_the_same_session(spark: SparkSession, set_conf: Callable[[str, Any], None]) -> None:
+    """It has the settings that the user has made, and those of the call."""
+    before = [spark.conf.get(name) for name in ("spark.master", "spark.app.name")]
+    set_conf("spark.sql.shuffle.partitions", 64)
+    set_conf("spark.sql.adaptive.enabled", "true")
+    assert local_session(3, settings={"spark.sql.adaptive.enabled": "false"}) is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "64"
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+    assert [spark.conf.get(name) for name in ("spark.master", "spark.app.name")] == before
 
 
 @pytest.mark.spark
