@@ -111,15 +111,17 @@ class SlotStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Returns where the next batch ends: after whole transactions, at least one, or where an idle server is.
 
-        Spark has logged `start`: the slot is moved there.
+        Spark has logged `start`: the slot is moved there. Raises OptionError if Spark asks for all that there is.
         """
+        if isinstance(limit, ReadAllAvailable):
+            raise wf.OptionError(
+                "trigger once: expected a trigger with batches of maxBytesPerTrigger, got one that reads all there is "
+                "at once: use trigger(availableNow=True)"
+            )
         at = _position(start)
         ranges = self._opened()
-        target = self._target
-        if isinstance(limit, ReadAllAvailable):
-            target = target or ranges.look().lsn
         self._reached = at.lsn
-        lsn = ranges.next(at, self._limit(limit), target)
+        lsn = ranges.next(at, self._limit(limit), self._target)
         if lsn is None:
             lsn = ranges.idle_lsn if self._is_idle_due(at.lsn) else at.lsn
         if lsn is None or lsn <= at.lsn:
@@ -186,8 +188,6 @@ class SlotStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ranges
 
     def _limit(self, limit: ReadLimit) -> Limit:
-        if isinstance(limit, ReadAllAvailable):
-            return Limit()
         size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.maxbytespertrigger
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxrowspertrigger
         return Limit(size, rows)

@@ -262,13 +262,13 @@ def test_an_idle_stream_moves_now_and_then() -> None:
     assert reported["lag_bytes"] == (1 << 40) - wf.lsn_value(found["lsn"])
 
 
-def test_all_that_is_there() -> None:
-    """Spark may ask for it whatever the options say."""
-    server = Walsender(plays(MESSAGES), end=400)
-    with serving(server):
-        reader = reader_of(server, maxrowspertrigger="1")
-        assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable())["lsn"] == "0/190"
-        reader.stop()
+def test_a_trigger_without_limits() -> None:
+    """Spark's Trigger.Once: the driver would hold all that the server has."""
+    reader = reader_of(Walsender(plays([])))
+    with pytest.raises(wf.OptionError, match=r"trigger once: .* use trigger\(availableNow=True\)"):
+        reader.latestOffset(
+            {"version": 2, "system": SYSTEM, "slot": "s", "lsn": "0/64", "timeline": 1}, ReadAllAvailable()
+        )
 
 
 @pytest.mark.parametrize(
