@@ -104,7 +104,8 @@ def decode_frames(
     for frame in frames:
         first = 1 + len(plan.keep)
         kept = [_kept(frame.iloc[:, index], kind) for index, kind in enumerate(types, 1)]
-        positions = [frame.iloc[:, column].to_list() for column in range(first, frame.shape[1])]
+        given = (frame.iloc[:, column] for column in range(first, frame.shape[1]))
+        positions = [pa.array(column, from_pandas=True).to_pylist() for column in given]  # with None for NaN and NA
         yield from _rows_with_kept(task, frame.iloc[:, 0].to_list(), kept, positions)
     task.close()
 

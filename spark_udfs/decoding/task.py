@@ -112,12 +112,15 @@ class Task:
                     message_of_row = pc.subtract(batch.column(MESSAGE), first)
                     if order is not None:
                         message_of_row = order.indices.take(message_of_row)
+                        batch = _with_errors(batch, lambda number: f"message {first + index(number)}")
                     yield message_of_row, batch.drop_columns([MESSAGE])
         except wf.DecodeError as error:
             named(error, messages, self.plan.format)
-            number = error.message
-            identified = None if number is None else note(index(number))
-            raise error.add(note=identified, message=None if identified else number) from None
+            if error.message is not None:
+                given = index(error.message)
+                identified = note(given)
+                error.add(note=identified, message=None if identified else first + given)
+            raise error from None
 
     def _batches(self, messages: Any, first: int, order: _Order | None) -> Iterator[pa.RecordBatch]:
         if self._timeline is None or order is None:
@@ -138,6 +141,16 @@ class Task:
                 self.plan.format,
             )
         settle()
+
+
+def _with_errors(batch: pa.RecordBatch, name: Callable[[int], str]) -> pa.RecordBatch:
+    """Returns rows whose errors have these names of messages, in place of those of sorted ones."""
+    from ..chunks.questions import named_errors  # which imports this module
+
+    at = batch.schema.get_field_index("error")
+    if at < 0:
+        return batch
+    return batch.set_column(at, batch.schema.field(at), named_errors(batch.column(at), batch[MESSAGE], name))
 
 
 class _Order(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.decoding.batches import decode_frames
 from spark_udfs.decoding.relations import Timeline, _collected, needed_rows
+from spark_udfs.decoding.task import DecodingPlan, Task
 from spark_udfs.fields import field_of
 from spark_udfs.positions import PositionColumns
 
@@ -121,6 +124,29 @@ def test_one_message_a_batch(spark: SparkSession, set_conf: Callable[[str, Any],
     df = frame(spark, STREAM)
     assert_same_rows(found_rows(decode(df.repartitionByRange(2, "seq"))), wanted_rows(STREAM))
     assert_same_rows(found_rows(decode(df, order_by=[])), wanted_rows(STREAM))
+
+
+def test_errors_count_messages_as_they_come(spark: SparkSession) -> None:
+    """And not as they are sorted."""
+    known = Timeline(needed(frame(spark, [DESCRIBED])), wf.ReadOptions.check())
+    messages, positions = [INSERT, INSERT, b"I\0", None, INSERT], [[9, 8, 1, 2, 7]]
+
+    def task(mode: str) -> Task:
+        task = Task(DecodingPlan.check(FORMAT, ["error"], mode=mode), known)
+        assert sum(len(rows) for _, rows in task.rows([INSERT], positions=[[5]])) == 1
+        return task
+
+    found = [
+        (of, text)
+        for numbers, rows in task("PERMISSIVE").rows(messages, positions=positions)
+        for of, text in zip(numbers.to_pylist(), rows["error"].to_pylist(), strict=True)
+        if text
+    ]
+    assert [of for of, _ in found] == [2]
+    assert "pgoutput: message 3," in found[0][1]
+    with pytest.raises(wf.DecodeError) as caught:
+        [*task("FAILFAST").rows(messages, positions=positions)]
+    assert caught.value.message == 3
 
 
 def test_two_streams_in_one_table(spark: SparkSession) -> None:
@@ -285,8 +311,17 @@ class TestOptions:
         with pytest.raises(wf.BadRows, match="a row that has no seq"):
             decode(df.withColumn("seq", F.expr("nullif(seq, 0)")))
         nulls = df.withColumn("seq", F.expr("nullif(seq, 1)"))  # that of a row change
-        with pytest.raises(Exception, match=r"bad rows: .* a row that has no seq"):
-            decode(nulls, keep=()).collect()
+        for engine in ("arrow", "pandas"):
+            with pytest.raises(Exception, match=r"bad rows: .* a row that has no seq"):
+                decode(nulls, keep=(), engine=engine).collect()
+
+    @pytest.mark.parametrize("kind", ["Int64", "float64"])
+    def test_a_position_that_is_null_in_pandas(self, df: DataFrame, kind: str) -> None:
+        """Spark gives either of these types."""
+        known = Timeline(needed(df), wf.ReadOptions.check())
+        given = pd.DataFrame({"0": [INSERT, INSERT], "1": pd.Series([7, None], dtype=kind)})
+        with pytest.raises(wf.BadRows, match="a row that has no seq"):
+            [*decode_frames(DecodingPlan.check(FORMAT), known, [], iter([given]))]
 
     def test_other_formats_need_no_order(self, spark: SparkSession) -> None:
         df = frame(spark, [], stream="a")
