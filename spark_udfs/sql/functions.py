@@ -38,19 +38,33 @@ def read_arguments(
     Each argument is an array with one item per row, all of them equal. As in SQL, the case of names does not matter.
     Raises OptionError.
     """
-    by_name = {name.lower(): column for name, column in named.items()}
-    format = by_name.pop("format", None) if format is None else format
-    if format is None:
-        raise wf.OptionError(f"{function}: expected the name of a format, as in format => 'gaussdb-binary'")
     if len(given) > len(OPTIONS):
         raise wf.OptionError(f"{function}: expected at most {len(OPTIONS)} options: {', '.join(OPTIONS)}")
-    for name in by_name:
-        if name not in OPTIONS:
-            near = nearest(name, OPTIONS)
-            raise wf.OptionError(f"{function}: unknown option {name!r}{near}; known are {', '.join(OPTIONS)}")
-    columns = {"format": format, **dict(zip(OPTIONS, given, strict=False)), **by_name}
+    by_position = {"format": format, **dict.fromkeys(OPTIONS), **dict(zip(OPTIONS, given, strict=False))}
+    columns = _by_name(function, by_position, named)
+    if "format" not in columns:
+        raise wf.OptionError(f"{function}: expected the name of a format, as in format => 'gaussdb-binary'")
     values = {name: _one_value(function, name, column) for name, column in columns.items()}
     return {name: value for name, value in values.items() if value is not None or name == "format"}
+
+
+def _by_name(
+    function: str, by_position: Mapping[str, pa.Array | None], named: Mapping[str, pa.Array]
+) -> dict[str, pa.Array]:
+    """Returns the arguments that are given, by name; raises OptionError for one that is unknown, or given twice.
+
+    by_position   all that are known; None for one that is not given by position
+    """
+    found = {name: column for name, column in by_position.items() if column is not None}
+    for name, column in named.items():
+        option = name.lower()
+        if option not in by_position:
+            near = nearest(option, by_position)
+            raise wf.OptionError(f"{function}: unknown option {name!r}{near}; known are {', '.join(by_position)}")
+        if option in found:
+            raise wf.OptionError(f"{function}: option {option} is given twice, by position or in another case")
+        found[option] = column
+    return found
 
 
 def _one_value(function: str, name: str, column: pa.Array) -> Any:
@@ -210,15 +224,9 @@ class WalTransactions:
         if not changes.num_rows:
             return
         if self._transactions is None:
-            options = {"two_phase": two_phase, "drop_resent": drop_resent}
-            for name, column in named.items():
-                if name.lower() not in options:
-                    raise wf.OptionError(
-                        f"wal_transactions: unknown option {name!r}{nearest(name.lower(), [*options])}; known are "
-                        f"{', '.join(options)}"
-                    )
-                options[name.lower()] = column
-            given = {name: value[0].as_py() for name, value in options.items() if value is not None}
+            by_position = {"two_phase": two_phase, "drop_resent": drop_resent}
+            columns = _by_name("wal_transactions", by_position, named)
+            given = {name: column[0].as_py() for name, column in columns.items()}
             self._transactions = wf.arrow.Transactions(
                 **{name: value for name, value in given.items() if value is not None}
             )

@@ -61,7 +61,7 @@ def test_each_option_is_one_of_read_options() -> None:
     ("given", "named", "text"),
     [
         ([column(None)] * 9, {}, "f: expected at most 8 options: mode, encoding, "),
-        ([], {"mood": column("x")}, "f: unknown option 'mood', did you mean 'mode'?; known are mode, "),
+        ([], {"mood": column("x")}, "f: unknown option 'mood', did you mean 'mode'?; known are format, mode, "),
         ([pa.array(["FAILFAST", "PERMISSIVE"])], {}, "f: mode must be the same in all rows"),
         ([pa.array(["FAILFAST", None])], {}, "f: mode must be the same in all rows"),
         ([], {"kinds": pa.array([["INSERT"], ["UPDATE"]])}, "f: kinds must be the same in all rows"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
+
+import wireformat as wf
+from spark_udfs.sql.functions import WalTransactions, read_arguments
 
 from ..engines import FORMAT
 from .messages import transaction
@@ -27,3 +33,20 @@ def test_names_of_arguments(spark: SparkSession) -> None:
         spark.sql(f"SELECT * FROM wal_transactions(TABLE({changes}), two_phases => 'prepare')").collect()
     with pytest.raises(PythonException, match="wal_changes: expected the name of a format"):
         spark.sql("SELECT * FROM wal_changes(TABLE(named_messages))").collect()
+
+
+def test_an_option_that_is_given_twice() -> None:
+    """In two cases, or by position and by name: neither is the one that counts."""
+    text, mode = pa.array(["gaussdb-json"]), pa.array(["PERMISSIVE"])
+    calls: list[tuple[str, Any, list[Any], dict[str, Any]]] = [
+        ("mode", text, [], {"mode": mode, "MODE": mode}),
+        ("mode", text, [mode], {"Mode": mode}),
+        ("format", text, [], {"FORMAT": text}),
+        ("format", None, [], {"FORMAT": text, "Format": text}),
+    ]
+    for name, *arguments in calls:
+        with pytest.raises(wf.OptionError, match=f"wal_changes: option {name} is given twice"):
+            read_arguments("wal_changes", *arguments)
+    rows = wf.arrow.changes([transaction("a")], FORMAT).rename_columns({"message": "seq"}).to_batches()[0]
+    with pytest.raises(wf.OptionError, match="wal_transactions: option two_phase is given twice"):
+        [*WalTransactions().eval(rows, pa.array(["prepare"]), TWO_PHASE=pa.array(["commit"]))]
