@@ -197,6 +197,9 @@ def test_other_versions_and_other_settings_are_refused() -> None:
     no_messages = seal(PIECE_KIND, 1, bytes(payload).partition(b"\n")[0] + b"\nother bytes")
     with pytest.raises(wf.StateError, match=r"wireformat\.raw_piece: expected an Arrow IPC stream of one batch"):
         read_piece(no_messages)
-    for option, value in (("order_by", ("lsn",)), ("drop_resent", False), ("question", "records")):
+    for option, value in (("order_by", ("lsn",)), ("drop_resent", False)):
         with pytest.raises(wf.OptionError, match=f"option {option}: expected the one with which the query was begun"):
             read_stream(stream.state or b"", replace(settings, **{option: value}))
+    begun = r"expected a query of committed\(\), messages\(\) or typed\(\), as it was begun, got one of changes\(\)"
+    with pytest.raises(wf.OptionError, match=f"{begun}: go on with the first one, or start over"):
+        read_stream(stream.state or b"", replace(settings, question="records"))

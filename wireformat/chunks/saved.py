@@ -44,8 +44,9 @@ from .saved_records import RECORDS, fields_of_records, records_of
 
 STREAM_KIND, PIECE_KIND = "wireformat.raw_stream", "wireformat.raw_piece"
 
-QUESTIONS = ("records", "transactions")
-"""What a stream is read for: every record by itself, or the rows of committed transactions. They are saved."""
+QUESTIONS = {"records": "changes()", "transactions": "committed(), messages() or typed()"}
+"""What a stream is read for: every record by itself, or the rows of committed transactions; and who asks for it. The
+names are saved."""
 
 _OPEN = SavedTable({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), "before": COUNT, **BEGIN})
 _UNDONE = SavedTable({"transaction": COUNT, "xid": UNSIGNED})
@@ -163,10 +164,14 @@ def read_stream(data: bytes, settings: Settings) -> StreamState:
     for option, value in vars(settings).items():
         given = [*value] if isinstance(value, tuple) else value
         if fields[option] != given:
-            raise OptionError(
-                f"option {option}: expected the one with which the query was begun, {fields[option]!r}, "
-                f"got {given!r}: pass the first one, or start over with a new checkpoint folder"
+            found = (
+                f"option {option}: expected the one with which the query was begun, {fields[option]!r}, got {given!r}: "
+                "pass"
             )
+            if option == "question":  # which is no option
+                begun, now = (QUESTIONS[name] for name in (fields[option], given))
+                found = f"expected a query of {begun}, as it was begun, got one of {now}: go on with"
+            raise OptionError(f"{found} the first one, or start over with a new checkpoint folder")
     columns = len(settings.order_by)
     left = _left_of(STREAM_KIND, fields["left"], columns)
     if len(fields["last"]) != columns:
