@@ -32,7 +32,9 @@ BEGIN_TAGS = tuple(tag for tag, kind in _KINDS.items() if kind is wf.Begin)
 """The kind bytes of messages that begin a plain transaction. They matter only after a connection that broke inside a
 block. Any other message that can be the first on a new connection has the same meaning in a block and outside."""
 
-SNAPSHOT_STEP = 64
+SNAPSHOT_STEP, MOST_SNAPSHOTS = 64, 64
+"""How many state messages are between two snapshots of a stream's relations, at least, and how many snapshots a worker
+keeps at most: each has all tables."""
 
 Key = tuple[Any, ...]
 
@@ -86,6 +88,8 @@ class Timeline:
         self.stream_by = stream.names
         self._streams: dict[Key, _Stream] = {}
         self._snapshots: dict[Key, list[Relations]] = {}
+        self._last: dict[Key, tuple[int, Relations]] = {}
+        """Of each stream, the relations that were asked for last: the next ones mostly follow."""
         messages: dict[Key, list[tuple[Key, bytes]]] = {}
         for row in _collected(found):
             key = tuple(row[STREAM]) if self.stream_by else ()
@@ -138,14 +142,21 @@ class Timeline:
         return self._streams[stream].positions if stream in self._streams else []
 
     def _relations(self, key: Key, count: int) -> Relations:
-        """Returns the relations after the first `count` state messages of a stream, from the snapshot before it."""
+        """Returns the relations after the first `count` state messages of a stream; the last ones or a snapshot help."""
         events = self._streams[key].events if key in self._streams else []
+        step = max(SNAPSHOT_STEP, len(events) // MOST_SNAPSHOTS)
         kept = self._snapshots.setdefault(key, [Relations()])
-        while len(kept) <= count // SNAPSHOT_STEP:
-            begin = (len(kept) - 1) * SNAPSHOT_STEP
-            kept.append(_after(kept[-1], events[begin : begin + SNAPSHOT_STEP]))
-        begin = count // SNAPSHOT_STEP * SNAPSHOT_STEP
-        return _after(kept[count // SNAPSHOT_STEP], events[begin:count])
+        while len(kept) <= count // step:
+            begin = (len(kept) - 1) * step
+            kept.append(_after(kept[-1], events[begin : begin + step]))
+        last, relations = self._last.get(key, (0, kept[0]))
+        begin = count // step * step
+        if begin <= last <= count:
+            begin = last
+        else:
+            relations = kept[count // step]
+        self._last[key] = count, _after(relations, events[begin:count])
+        return self._last[key][1].copy()
 
 
 class MessageRun(NamedTuple):

@@ -18,6 +18,7 @@ from spark_udfs.decoding.relations import Timeline, _collected, needed_rows
 from spark_udfs.decoding.task import DecodingPlan, Task
 from spark_udfs.fields import field_of
 from spark_udfs.positions import PositionColumns
+from wireformat.formats.pgoutput.relations import Relations
 
 from ..handmade_pgoutput import (
     DESCRIBED,
@@ -124,6 +125,22 @@ def test_one_message_a_batch(spark: SparkSession, set_conf: Callable[[str, Any],
     df = frame(spark, STREAM)
     assert_same_rows(found_rows(decode(df.repartitionByRange(2, "seq"))), wanted_rows(STREAM))
     assert_same_rows(found_rows(decode(df, order_by=[])), wanted_rows(STREAM))
+
+
+def test_relations_at_any_position(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker keeps some of many states, wherever it reads next, and those that decoding adds to are others."""
+    monkeypatch.setattr("spark_udfs.decoding.relations.SNAPSHOT_STEP", 2)
+    monkeypatch.setattr("spark_udfs.decoding.relations.MOST_SNAPSHOTS", 5)
+    messages = [relation(column(b"id"), column(b"c%d" % number)) for number in range(70)]
+    known = Timeline(needed(frame(spark, messages)), wf.ReadOptions.check())
+    events = known._streams[()].events
+    for count in (0, 3, 3, 4, 69, 70, 13, 15, 33, 1, 70, 56, 55):
+        found, wanted = known._relations((), count), Relations()
+        for event in events[:count]:
+            wanted.take(event)
+        assert found.scopes == wanted.scopes
+        found.take(events[count - 7])
+    assert len(known._snapshots[()]) <= 6
 
 
 def test_errors_count_messages_as_they_come(spark: SparkSession) -> None:
