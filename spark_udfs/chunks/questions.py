@@ -14,6 +14,7 @@ from wireformat.errors import counted
 from wireformat.stream.capture_position import CapturePosition
 
 from ..decoding.batches import RESULT_BATCH_BYTES
+from ..decoding.task import named_errors
 from .groups import Group
 from .reading import Reading, same_rows
 
@@ -112,20 +113,6 @@ def ask_changes(
             own["error"] = named_errors(own["error"], rows["message"], group.messages.name)
         found = [*[order[name] for name in kept], *own.values()]
         yield pa.RecordBatch.from_arrays(found, names=[*kept, *columns])
-
-
-def named_errors(errors: pa.Array, messages: pa.Array, name: Callable[[int], str]) -> pa.Array:
-    """Returns the errors of rows with the names of their messages in place of the indices in the chunk.
-
-    messages   the indices
-    """
-    if errors.null_count == len(errors):
-        return errors
-    named = [
-        text and text.replace(f": message {message},", f": {name(message)},", 1)
-        for text, message in zip(errors.to_pylist(), messages.to_pylist(), strict=True)
-    ]
-    return pa.array(named, errors.type)
 
 
 def ask_committed(tables: Sequence[str] | None, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:

@@ -20,9 +20,9 @@ from wireformat.lake.rejects import SCHEMA, Rejects, digest
 from wireformat.lake.stored.store import HIDDEN
 from wireformat.stream.capture_position import CapturePosition
 
+from ..decoding.task import named_errors
 from ..schemas import MESSAGE
 from .groups import MessagesOfGroup
-from .questions import named_errors
 
 _BEGIN = "wireformat-"
 """The beginning of the names of all files of rejects."""

@@ -142,7 +142,7 @@ class Timeline:
         return self._streams[stream].positions if stream in self._streams else []
 
     def _relations(self, key: Key, count: int) -> Relations:
-        """Returns the relations after the first `count` state messages of a stream; the last ones or a snapshot help."""
+        """Returns the relations after the first `count` state messages of a stream, from others before them."""
         events = self._streams[key].events if key in self._streams else []
         step = max(SNAPSHOT_STEP, len(events) // MOST_SNAPSHOTS)
         kept = self._snapshots.setdefault(key, [Relations()])

@@ -145,12 +145,24 @@ class Task:
 
 def _with_errors(batch: pa.RecordBatch, name: Callable[[int], str]) -> pa.RecordBatch:
     """Returns rows whose errors have these names of messages, in place of those of sorted ones."""
-    from ..chunks.questions import named_errors  # which imports this module
-
     at = batch.schema.get_field_index("error")
     if at < 0:
         return batch
     return batch.set_column(at, batch.schema.field(at), named_errors(batch.column(at), batch[MESSAGE], name))
+
+
+def named_errors(errors: pa.Array, messages: pa.Array, name: Callable[[int], str]) -> pa.Array:
+    """Returns the errors of rows with the names of their messages in place of the indices in the chunk.
+
+    messages   the indices
+    """
+    if errors.null_count == len(errors):
+        return errors
+    named = [
+        text and text.replace(f": message {message},", f": {name(message)},", 1)
+        for text, message in zip(errors.to_pylist(), messages.to_pylist(), strict=True)
+    ]
+    return pa.array(named, errors.type)
 
 
 class _Order(NamedTuple):

@@ -23,7 +23,7 @@ from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table, written
 
-from ..chunks.questions import named_errors
+from ..decoding.task import named_errors
 from ..given_messages import local_paths
 from ..schemas import arrow_schema, arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_rows import spark_columns, typed_part

@@ -169,7 +169,7 @@ def read_stream(data: bytes, settings: Settings) -> StreamState:
                 "pass"
             )
             if option == "question":  # which is no option
-                begun, now = (QUESTIONS[name] for name in (fields[option], given))
+                begun, now = (QUESTIONS[name] for name in (fields[option], settings.question))
                 found = f"expected a query of {begun}, as it was begun, got one of {now}: go on with"
             raise OptionError(f"{found} the first one, or start over with a new checkpoint folder")
     columns = len(settings.order_by)
