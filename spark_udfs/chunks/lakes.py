@@ -6,7 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -87,8 +87,8 @@ class StreamLakes:
                 locks.close()
             self._lakes[key] = one = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
             if rejects_folder is not None:
-                rejects, uri = _below(rejects_folder, stream), lake.store.uri("")
-                self._rejects[key] = RejectsFolder(rejects, uri, options, lake.manifest.writes + 1, one.after, order)
+                own, uri, write = _below(rejects_folder, stream), lake.store.uri(""), lake.manifest.writes + 1
+                self._rejects[key] = RejectsFolder(own, uri, options, write, lake.writer, one.after, order)
 
     @property
     def after(self) -> dict[str, CapturePosition]:
@@ -137,10 +137,13 @@ class StreamLakes:
         return found
 
     def discard(self) -> None:
-        """Removes the files that tasks have written, which nothing names."""
-        for one in self._lakes.values():
-            for path in one.lake.other_files():
-                one.lake.store.delete(path)
+        """Removes the files that tasks have written, which nothing names, as far as that is possible."""
+        for key, one in self._lakes.items():
+            with suppress(OSError):
+                for path in one.lake.other_files():
+                    one.lake.store.delete(path)
+                if key in self._rejects:
+                    self._rejects[key].discard()
 
     def publish(
         self,
@@ -162,6 +165,7 @@ class StreamLakes:
             for key, one in self._lakes.items():
                 position = positions.get(key, CapturePosition(self._format))
                 unread = sum(file.unread for file in rejects.get(key, ()))
+                one.lake.check_alone()  # before rejects get names that another write may have given, too
                 if key in rejects:
                     self._rejects[key].publish(rejects.pop(key))
                 own = files.pop(key)
@@ -175,8 +179,9 @@ class StreamLakes:
         except BaseException:
             for key, of_stream in files.items():
                 discard(self._lakes[key].lake, of_stream)
-            for key, of_rejects in rejects.items():
-                self._rejects[key].discard(of_rejects)
+            with suppress(OSError):
+                for key in rejects:
+                    self._rejects[key].discard()
             raise
         return done
 

@@ -56,6 +56,7 @@ class RejectsFolder:
     lake      the URI of the lake; several lakes may have one folder of rejects
     options   of the write
     write     the number of the write
+    writer    what names the write
     after     the position after which the stream goes on
     fields    the columns order_by
     """
@@ -64,12 +65,13 @@ class RejectsFolder:
     lake: str
     options: LakeOptions
     write: int
+    writer: str
     after: CapturePosition | None
     fields: pa.Schema
 
     def of_chunk(self, chunk: int, messages: MessagesOfGroup) -> ChunkRejects:
         """Returns what takes the rejects of a chunk; see ChunkRejects."""
-        attempt = attempt_of(self.options.store(self.folder))
+        attempt = attempt_of(self.options.store(self.folder), self.writer)
         return ChunkRejects(self, f"{self._prefix}{chunk + 1:x}{attempt}.parquet", messages)
 
     def publish(self, files: Iterable[RejectsFile]) -> None:
@@ -84,12 +86,13 @@ class RejectsFolder:
             if unfinished != path:
                 store.move(unfinished, path)
 
-    def discard(self, files: Iterable[RejectsFile]) -> None:
-        """Removes the files of chunks that were not published."""
+    def discard(self) -> None:
+        """Removes the files that were not published."""
         store = self.options.store(self.folder)
-        for file in files:
-            if file.unfinished is not None:
-                store.delete(file.unfinished)
+        begin, mark = (HIDDEN, self._prefix) if store.moves else (self._prefix, f"-{self.writer}")
+        for there in store.files():
+            if there.startswith(begin) and mark in there:
+                store.delete(there)
 
     def seen(self, first: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         """Yields the records that other writes could not read, as `_keys` does.

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
+from wireformat.lake import chunks
 from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import Choice, LakeOptions
@@ -30,14 +31,14 @@ class SourceError(Exception):
     """The source of an attempt has gone."""
 
 
-def opened(folder: Path, format: str, state: str = "changes") -> tuple[Lake, LakePlan]:
+def opened(folder: Path, format: str, state: str = "changes", writer: str = "0f") -> tuple[Lake, LakePlan]:
     """A lake that is being written to, and what its tasks get."""
     others: dict[str, Any] = dict.fromkeys(
         ("tables", "partition_by", "schemas", "rejects", "filesystem", "storage_options")
     )
     keys = KEYS if state == "latest" else None
     options = LakeOptions.check(format=format, state=state, keys=keys, **others, mode="FAILFAST")
-    lake = options.opened(options.store(folder), "gaussdb-binary", "0f")
+    lake = options.opened(options.store(folder), "gaussdb-binary", writer)
     lake.begin()
     return lake, LakePlan(folder, options, "gaussdb-binary", lake.manifest, lake.writer)
 
@@ -264,3 +265,39 @@ def test_a_write_that_is_overtaken_at_its_commit(tmp_path: Path, monkeypatch: py
     with pytest.raises(wf.LakeConflict, match="another process wrote to it"):
         write(MESSAGES, tmp_path, "parquet", "changes")
     check(MESSAGES[:40], tmp_path, "changes")
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("format", FORMATS)
+def test_files_of_another_write_with_the_same_number(
+    format: str, is_committed: bool, moves: bool, tmp_path: Path
+) -> None:
+    """They are not taken for what attempts of this one have left, where there are no locks."""
+    lake, _ = opened(tmp_path, format)
+    other, plan = opened(tmp_path, format, writer="1e")
+    files = attempt(plan)
+    if is_committed:
+        publish(other, files, END)
+    named = [path for path in lake.other_files() if ".wireformat-" not in path]
+    assert parquet_files(tmp_path)
+    assert named == []
+
+
+def test_a_write_that_fails_while_another_one_is_committed(
+    moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are no locks, and the files of both have the same names: those of the other one stay."""
+    lake, plan = opened(tmp_path, "parquet")
+    files = attempt(plan)
+    publish_files = chunks.publish_files
+
+    def late(*given: Any) -> None:
+        monkeypatch.setattr(chunks, "publish_files", publish_files)
+        other, plan = opened(tmp_path, "parquet", writer="1e")
+        publish(other, attempt(plan), END)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(chunks, "publish_files", late)
+    with pytest.raises((OSError, wf.LakeConflict)):
+        publish(lake, files, END)
+    check(MESSAGES, tmp_path, "changes")

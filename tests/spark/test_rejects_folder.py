@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -17,6 +19,7 @@ import wireformat as wf
 from spark_udfs.chunks.groups import GroupMessages
 from spark_udfs.chunks.lakes import StreamLakes, _absolute
 from spark_udfs.chunks.rejects import ChunkRejects, RejectsFile, RejectsFolder
+from spark_udfs.chunks.writing import WrittenChunk
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.stored.store import Store
 
@@ -37,7 +40,7 @@ def order(*, nullable: bool = True, name: str = "offset") -> pa.Schema:
 
 def folder_of(path: Path, *, lake: str = "a", number: int = 1, nullable: bool = True) -> RejectsFolder:
     after = END if number > 1 else None
-    return RejectsFolder(str(path), lake, options_of(), number, after, order(nullable=nullable))
+    return RejectsFolder(str(path), lake, options_of(), number, "0f", after, order(nullable=nullable))
 
 
 def filled(folder: RejectsFolder, messages: list[bytes]) -> ChunkRejects:
@@ -89,6 +92,48 @@ def test_an_attempt_that_fails(moves: bool, tmp_path: Path, monkeypatch: pytest.
     filled(folder, [b"~1"]).discard()
     folder.publish([won])
     assert raw(tmp_path) == [b"~1", b"~2"]
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_job_that_fails(moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rejects of its tasks that have succeeded do not stay either, but those of another write do."""
+    monkeypatch.setattr(Store, "moves", moves)
+    lakes = lakes_of(tmp_path / "lake", order(), rejects=str(tmp_path / "rejects"))
+    (folder,) = lakes._rejects.values()
+    write(folder_of(tmp_path / "rejects"), [b"~1"])
+    filled(folder, [b"~2"]).finish()
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "files", Mock(side_effect=OSError("no network")))
+        lakes.discard()  # the error of the job is the one to raise
+    lakes.discard()
+    assert raw(tmp_path / "rejects") == [b"~1"]
+
+
+def test_a_job_that_fails_beside_another_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are no locks: the files that the other one has published, with the same number, stay."""
+    monkeypatch.setattr(Store, "locked", lambda store, **given: nullcontext())
+    lakes = lakes_of(tmp_path, order())
+    wf.Capture([*wf.encode(wf.testing.stream(1, 9, seed=1, format=FORMAT), FORMAT)], FORMAT).write(tmp_path)
+    before = {*tmp_path.rglob("*.parquet")}
+    assert before
+    lakes.discard()
+    assert {*tmp_path.rglob("*.parquet")} == before
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_rejects_of_a_write_that_is_overtaken(moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not replace those of the other one."""
+    monkeypatch.setattr(Store, "moves", moves)
+    monkeypatch.setattr(Store, "locked", lambda store, **given: nullcontext())
+    lakes = lakes_of(tmp_path / "lake", order(), rejects=str(tmp_path / "rejects"))
+    ((key, folder),) = lakes._rejects.items()
+    write(replace(folder, writer="1e"), [b"~1"])
+    wf.Capture([], FORMAT, mode="PERMISSIVE").write(tmp_path / "lake")
+    written = WrittenChunk([], {}, filled(folder, [b"~2"]).finish())
+    light = cast(Any, SimpleNamespace(check_whole=lambda parts: None))
+    with pytest.raises(wf.LakeConflict):
+        lakes.publish({key: {0: written}}, light, {})
+    assert raw(tmp_path / "rejects") == [b"~1"]
 
 
 @pytest.mark.parametrize("moves", [True, False])

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import LakeConflict
 from ..stream.capture_position import CapturePosition
 from .delta.folder import DeltaFolder
 from .delta.log import commit_properties
@@ -114,9 +113,9 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
         for_each(publish_table, tables, PUBLISHED_AT_ONCE)
         lake.commit(position)
         _remove_others(lake, tables)
-    except BaseException as error:
-        if not lake.was_committed():  # after a conflict, a file with its name may be the other one's
-            discard(lake, waiting.values(), with_names=not isinstance(error, LakeConflict))
+    except BaseException:
+        if not lake.was_committed():
+            discard(lake, waiting.values(), with_names=not lake.is_taken())
         raise
 
 

@@ -23,7 +23,7 @@ from .table_folder import LakeFiles, TableFolder
 
 _FILE = re.compile(r"wireformat-(?:[0-9a-f]{16}-)?(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
 """Names of files, with the number of their write. In a Parquet lake, a repeated write replaces its own files; in an
-object store, and in Delta tables, they have other names."""
+object store, and in Delta tables, they have other names. Earlier releases put 16 hex digits before the number."""
 
 Table = TypeVar("Table")
 
@@ -47,7 +47,7 @@ class Lake:
         self.store, self.manifest, self.stream, self.writer = store, manifest, stream, writer
         self.format, self.state = manifest.format, manifest.state
         self._write = manifest.writes + 1
-        self._attempt = attempt_of(store, writer)
+        self._attempt = attempt_of(store, writer, manifest.format)
         self._has_begun = False
         self._leftovers: dict[str, None] = {}
         """Finished files of an earlier write that the manifest does not name; of Delta tables, the log may."""
@@ -111,22 +111,22 @@ class Lake:
         return f"{folder}/wireformat-{self._write:06d}{self._attempt}{number}.parquet"
 
     def other_files(self, own: Collection[str] = (), folder: str = "") -> Iterator[str]:
-        """Yields the files in a folder that have, or were to get, names of this write, also those of another attempt to
-        make it: without its own ones, and those that the log of a Delta table names."""
+        """Yields the files in a folder that attempts to make this write have not published: without its own ones, and
+        those that the log of a Delta table names. Another write may have the same number: of files that are renamed,
+        those that have their names are not among them."""
         others = []
         for path in filter(is_of_lake, self.store.files(folder)):
             found = _FILE.fullmatch(shown_name(path))
-            is_of_write = found and int(found[1]) == self._write and (self.store.moves or f"-{self.writer}" in path)
-            if is_of_write and path not in own:
+            mark = f"-{self.writer}" if self._attempt else f"/{HIDDEN}"
+            if found and int(found[1]) == self._write and mark in path and path not in own:
                 others.append(path)
         return unlogged(self.store, others) if self.format == "delta" else iter(others)
 
     def check_alone(self) -> None:
         """Raises LakeConflict if another process, or another attempt to make this write, has written since it began."""
-        there = read_manifest(self.store)
-        writes = 0 if there is None else there.writes
+        writes = self._writes_there()
         if writes != self.manifest.writes:
-            if self._attempt or self.manifest.format == "delta":  # the files of the other one have other names
+            if self._attempt:  # the files of the other one have other names
                 self._discard_files()
             had, where = counted(self.manifest.writes, "write"), self.store.location("")
             raise LakeConflict(
@@ -155,15 +155,22 @@ class Lake:
         if self._has_begun:
             self.store.delete(_BEGUN)
 
+    def _writes_there(self) -> int:
+        there = read_manifest(self.store)
+        return 0 if there is None else there.writes
+
     def was_committed(self) -> bool:
         """Whether the manifest is that of this write, which may fail directly after its commit."""
         there = read_manifest(self.store)
         return there is not None and there.writer == self.writer
 
+    def is_taken(self) -> bool:
+        """Whether this write was committed, or another one in its place, whose files may have the names of its own."""
+        return self._writes_there() >= self._write
+
     def discard(self) -> None:
-        """Removes the files of this write, unless it or another one was committed, whose files may have their names."""
-        there = read_manifest(self.store)
-        if there is not None and there.writes >= self._write:
+        """Removes the files of this write, unless it or another one was committed."""
+        if self.is_taken():
             return
         self._discard_files()
         if not self._leftovers and not any(target.may_be_logged for target in self._targets.values()):
@@ -223,15 +230,16 @@ def checked_manifest(
     return manifest
 
 
-def attempt_of(store: Store, writer: str = "") -> str:
+def attempt_of(store: Store, writer: str, format: str = "parquet") -> str:
     """Returns a part of the names of files that tells this attempt to write from others; "" if none is needed.
 
     writer   what names the write, which several tasks may attempt
+    format   of the lake
 
-    It is needed where a file cannot be renamed when it is published, as in an object store: an attempt that fails would
-    otherwise remove the files of one that succeeded.
+    It is needed where a file is not renamed when it is published, as in an object store and in Delta tables: an attempt
+    that fails would otherwise remove the files of one that succeeded.
     """
-    return "" if store.moves else f"-{writer}{secrets.token_hex(4)}"
+    return "" if store.moves and format == "parquet" else f"-{writer}{secrets.token_hex(4)}"
 
 
 def for_each(work: Callable[[Table], object], tables: Iterable[Table], threads: int) -> None:

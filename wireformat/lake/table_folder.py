@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -131,12 +130,12 @@ class TableFolder:
             same_folder = folder.casefold().rstrip(".")  # to some file systems
             index = self._begun.get(same_folder, 0)
             self._begun[same_folder] = index + 1
-            path = self._lake.new_path(folder, index)
-            if self.delta is not None:  # a write that was killed may have left a file of this name
-                name = path[len(folder) + 1 :].removeprefix("wireformat-")
-                path = f"{folder}/wireformat-{secrets.token_hex(8)}-{name}"
             self._files[value] = ParquetFile(
-                self._lake.store, path, schema, self._partitions.values(value), is_logged=self.delta is not None
+                self._lake.store,
+                self._lake.new_path(folder, index),
+                schema,
+                self._partitions.values(value),
+                is_logged=self.delta is not None,
             )
         return self._files[value]
 
