@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -31,10 +34,10 @@ def test_a_file_system_in_memory() -> None:
         assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
 
 
-class LocalOfFsspec:
-    """As fsspec.implementations.local.LocalFileSystem."""
+class OfFsspec:
+    """A file system, as fsspec has them."""
 
-    protocol = ("file", "local")
+    protocol: Any = None
 
     def isfile(self, path: str) -> bool:
         return Path(path).is_file()
@@ -43,15 +46,42 @@ class LocalOfFsspec:
         return str(Path(path.removeprefix("file://")).absolute())
 
 
+LocalOfFsspec = type("LocalFileSystem", (OfFsspec,), {"__module__": "fsspec.implementations.local"})
+
+
 def test_local_folders_behind_other_file_systems(tmp_path: Path) -> None:
     """Writes are locked there, and wait for the disk."""
     below = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
-    for folder, filesystem in (("lake", below), (f"{tmp_path}/lake", LocalOfFsspec())):
+    wrapped = pafs.PyFileSystem(pafs.FSSpecHandler(LocalOfFsspec()))
+    for folder, filesystem in (
+        ("lake", below),
+        (f"{tmp_path}/lake", LocalOfFsspec()),
+        (f"{tmp_path}/lake", wrapped),
+        ("/lake", pafs.SubTreeFileSystem(str(tmp_path), wrapped)),
+        ("lake", pafs.SubTreeFileSystem(f"/{tmp_path.name}", pafs.SubTreeFileSystem(str(tmp_path.parent), wrapped))),
+    ):
         store = Store.of(folder, filesystem, None, durable=True)
         assert store.is_durable
         assert store.identity == str(tmp_path / "lake")
+    with pytest.raises(wf.OptionError, match="expected a path in the filesystem, got the URI file:///lake"):
+        Store.of("file:///lake", below, None)
     capture_of(MESSAGES).write("lake", filesystem=below)
     check(MESSAGES, tmp_path / "lake", "changes")
+
+
+def test_more_lakes_than_a_process_may_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a capture on Spark has many streams: each keeps the folder of its lake open."""
+    error = OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(tmp_path))
+    monkeypatch.setattr(os, "open", Mock(side_effect=error))
+    with pytest.raises(wf.LakeError, match=r"a file more for each lake .* got 'Too many open files' .*; raise the"):
+        Store.of(tmp_path, None, None).locked().__enter__()
+
+
+@pytest.mark.parametrize("protocol", ["filecache", ("file", "local"), None])
+def test_file_systems_that_are_more_than_local_folders(protocol: Any, tmp_path: Path) -> None:
+    """A cache of other files, and a class that is made from that of local files."""
+    filesystem = type("Other", (LocalOfFsspec,), {"protocol": protocol, "__module__": "other"})()
+    assert not Store.of(tmp_path / "lake", filesystem, None).is_local
 
 
 @pytest.mark.parametrize(("format", "state"), KINDS)

@@ -41,8 +41,30 @@ _ADVICE = {
     errno.EEXIST: _IN_THE_WAY,
     errno.EISDIR: _IN_THE_WAY,
     errno.ENAMETOOLONG: ("a shorter path", "pass another folder"),
+    errno.EMFILE: (
+        "a process that may open a file more for each lake that it locks",
+        "raise the limit, for example with `ulimit -n 65536`, or write fewer streams at once",
+    ),
 }
 """What is expected and what to do, by the error number of the operating system."""
+
+
+_LOCAL = "fsspec.implementations.local", "LocalFileSystem"
+"""Module and name of fsspec's file system of this machine. Its subclasses may do more."""
+
+
+def _unwrapped(filesystem: Any, path: str) -> tuple[Any, str]:
+    """Returns the file system that others wrap, and the path there: a local one can be locked."""
+    while "://" not in path:
+        if isinstance(filesystem, pafs.SubTreeFileSystem):
+            path, filesystem = f"{filesystem.base_path}{path.lstrip('/')}", filesystem.base_fs
+        elif isinstance(filesystem, pafs.PyFileSystem) and isinstance(filesystem.handler, pafs.FSSpecHandler):
+            filesystem = filesystem.handler.fs
+        else:
+            break
+    if (type(filesystem).__module__, type(filesystem).__qualname__) == _LOCAL:
+        return pafs.LocalFileSystem(), filesystem._strip_protocol(path)
+    return filesystem, path
 
 
 def _without_partition(path: str) -> str:
@@ -100,11 +122,7 @@ class Store:
                 raise OptionError(f"option storage_options: expected a mapping, got {shown(storage_options)}")
             texts("storage_options", [*storage_options, *storage_options.values()])
         if filesystem is not None:
-            if isinstance(filesystem, pafs.SubTreeFileSystem) and "://" not in text:  # a local one can be locked
-                text = f"{filesystem.base_path}{text.lstrip('/')}"
-                filesystem = filesystem.base_fs
-            if "file" in getattr(filesystem, "protocol", ()):
-                text, filesystem = filesystem._strip_protocol(text), pafs.LocalFileSystem()
+            filesystem, text = _unwrapped(filesystem, text)
             if not isinstance(filesystem, pafs.FileSystem):
                 if isinstance(filesystem, type) or not hasattr(filesystem, "isfile"):
                     raise OptionError(f"option filesystem: expected one of pyarrow or fsspec, got {shown(filesystem)}")
