@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import deltalake
 import pyarrow as pa
@@ -15,6 +17,8 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake.delta.folder import DeltaFolder
+from wireformat.lake.delta.log import undo_damaged_commits
+from wireformat.lake.stored.store import Store
 
 from .histories import TABLES
 from .reading import in_order, values
@@ -225,6 +229,36 @@ def test_a_damaged_commit_below_others(damage: str, tmp_path: Path) -> None:
         commit.write_bytes(commit.read_bytes()[:50])
     write(MESSAGES, folder, "delta", "changes")
     check(MESSAGES, folder, "changes")
+
+
+@pytest.mark.parametrize("damage", ["cut", "without its files"])
+def test_several_damaged_commits_below_a_checkpoint(damage: str, tmp_path: Path) -> None:
+    """As where a write adds a column, which is a commit of its own."""
+    ends = (HALF, HALF + 20, len(MESSAGES))
+    for end in ends:
+        write(MESSAGES[:end], tmp_path, "delta", "changes")
+        if end == HALF:
+            before = (tmp_path / "_wireformat.json").read_bytes()
+    (tmp_path / "_wireformat.json").write_bytes(before)
+    (tmp_path / ".wireformat-begun").write_bytes(b"")
+    for log in tmp_path.rglob("_delta_log"):
+        deltalake.DeltaTable(log.parent).create_checkpoint()
+        for commit in sorted(log.glob("*.json"))[1:]:
+            if damage == "cut":
+                commit.write_bytes(commit.read_bytes()[:50])
+                continue
+            for file in re.findall(rb'"add":{"path":"([^"]+)"', commit.read_bytes()):
+                (log.parent / file.decode()).unlink()
+    write(MESSAGES, tmp_path, "delta", "changes")
+    check(MESSAGES, tmp_path, "changes")
+
+
+def test_commits_in_an_object_store_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a write that was killed: they are whole there."""
+    write(MESSAGES, tmp_path, "delta", "changes")
+    monkeypatch.setattr(Store, "is_local", False)
+    monkeypatch.setattr(Store, "read", Mock(side_effect=AssertionError))
+    undo_damaged_commits(Store.of(tmp_path, None, None))
 
 
 def contents(folder: Path) -> frozenset[tuple[str, bytes]]:

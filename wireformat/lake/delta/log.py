@@ -113,8 +113,10 @@ def undo_damaged_commits(store: Store) -> None:
 
     deltalake does not wait for the disk, so after a power cut a commit may lack its end, or files that it names.
     Readers then get an error, or a part of its rows. Call it only if a write has not ended: everything that a write
-    has written is on the disk when it ends.
+    has written is on the disk when it ends. Object stores have only whole files.
     """
+    if not store.is_local:
+        return
     logs: dict[str, list[str]] = {}
     for path in store.files():
         folder, _, name = path.rpartition("/")
@@ -145,6 +147,9 @@ def _last_whole(store: Store, folder: str, commits: set[int], checkpoints: set[i
         kept += 1
     while kept >= begin and kept in commits and not _is_whole(store, folder, kept):
         kept -= 1
+    if kept < begin and begin in checkpoints:  # it goes, too, and nothing has been read of what comes before it
+        earlier = [{version for version in versions if version < begin} for versions in (commits, checkpoints)]
+        return _last_whole(store, folder, *earlier)
     return kept
 
 
