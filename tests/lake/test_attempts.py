@@ -301,3 +301,14 @@ def test_a_write_that_fails_while_another_one_is_committed(
     with pytest.raises((OSError, wf.LakeConflict)):
         publish(lake, files, END)
     check(MESSAGES, tmp_path, "changes")
+
+
+def test_a_task_that_ends_after_its_driver_was_killed(moves: bool, tmp_path: Path) -> None:
+    """Its files do not stay, whose rows the next write has, too."""
+    _, plan = opened(tmp_path, "parquet")
+    lake, own = opened(tmp_path, "parquet", writer="1e")
+    attempt(plan)
+    files = attempt(own)
+    publish(lake, files, END)
+    check(MESSAGES, tmp_path, "changes")
+    assert parquet_files(tmp_path) == {file.path for table in files for file in table.files}

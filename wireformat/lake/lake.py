@@ -48,14 +48,14 @@ class Lake:
         self.format, self.state = manifest.format, manifest.state
         self._write = manifest.writes + 1
         self._attempt = attempt_of(store, writer, manifest.format)
-        self._has_begun = False
+        self._has_begun = self._was_killed = False
         self._leftovers: dict[str, None] = {}
         """Finished files of an earlier write that the manifest does not name; of Delta tables, the log may."""
         self._targets: dict[tuple[str, str], TableFolder] = {}
 
     def clean(self) -> None:
         """Removes what an earlier write left unfinished. It looks at all files, but only if that write did not end."""
-        self._has_begun = self.store.has(_BEGUN)
+        self._has_begun = self._was_killed = self.store.has(_BEGUN)
         if not self._has_begun:
             return
         self.store.flush_all()
@@ -112,12 +112,16 @@ class Lake:
 
     def other_files(self, own: Collection[str] = (), folder: str = "") -> Iterator[str]:
         """Yields the files in a folder that attempts to make this write have not published: without its own ones, and
-        those that the log of a Delta table names. Another write may have the same number: of files that are renamed,
-        those that have their names are not among them."""
-        others = []
+        those that the log of a Delta table names. Published files with its number may be those of another write.
+
+        After the commit, files of an earlier write that was killed are among them: tasks of it may have ended since the
+        lake was cleaned, and readers of an object store would see their rows twice.
+        """
+        others, mark = [], f"-{self.writer}" if self._attempt else f"/{HIDDEN}"
+        if self._was_killed and self._attempt and self.format == "parquet" and self.manifest.writes == self._write:
+            mark = ""  # of every writer
         for path in filter(is_of_lake, self.store.files(folder)):
             found = _FILE.fullmatch(shown_name(path))
-            mark = f"-{self.writer}" if self._attempt else f"/{HIDDEN}"
             if found and int(found[1]) == self._write and mark in path and path not in own:
                 others.append(path)
         return unlogged(self.store, others) if self.format == "delta" else iter(others)
