@@ -252,24 +252,28 @@ def test_files_that_a_log_names_stay_if_the_write_fails_after_its_commit(
 FULL = replace(RELATION, replica_identity="full", key_columns=RELATION.columns)
 
 
-def transaction(lsn: int, *changes: tuple[int | None, int | None]) -> list[bytes]:
+def transaction(lsn: int, *changes: tuple[int | None, int | None], relation: wf.Relation = FULL) -> list[bytes]:
     """Changes of the keys of rows, which keep their values: from one to another, or None, where there is no row."""
+    old_kind = "full" if relation is FULL else "key"
 
     def row(key: int | None) -> wf.TupleData | None:
         return (
             None if key is None else wf.TupleData(RELATION.columns, (str(key), "a", "A"), ("integer", "text", "text"))
         )
 
+    def old_row(key: int) -> wf.TupleData | None:
+        return row(key) if relation is FULL else wf.TupleData(("id",), (str(key),), ("integer",))
+
     table: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
     begin, _, _, commit = update(lsn, 1, "a", "A")
-    events = [begin, FULL]
+    events = [begin, relation]
     for old, new in changes:
         if old is None:
             events.append(wf.Insert(**table, new=row(new)))
         elif new is None:
-            events.append(wf.Delete(**table, old=row(old), old_kind="full"))
+            events.append(wf.Delete(**table, old=old_row(old), old_kind=old_kind))
         else:
-            events.append(wf.Update(**table, new=row(new), old=row(old), old_kind="full"))
+            events.append(wf.Update(**table, new=row(new), old=old_row(old), old_kind=old_kind))
     return [*wf.encode([*events, commit], "pgoutput")]
 
 
@@ -294,12 +298,61 @@ def test_keys_that_rows_leave_and_come_to_in_one_transaction(ends: list[tuple[li
     assert sorted(found) == sorted(there)
 
 
+@given(st.lists(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5)), max_size=6), max_size=4))
+@at_most(20)
+def test_keys_that_are_free_when_rows_come_to_them(ends: list[list[tuple[int, int]]]) -> None:
+    """As under the identity that a stream states, which cannot be deferrable."""
+    there: set[int] = set()
+    with TemporaryDirectory() as folder:
+        for number, pairs in enumerate([[(1, 1)], *ends], 1):
+            changes: list[tuple[int | None, int | None]] = []
+            for key, other in pairs:
+                moves = key in there and other < 5 and other not in there
+                changes.append((key if key in there else None, other if moves else None if key in there else key))
+                there ^= {key, other} if moves else {key}
+            messages = transaction(100 * number, *changes, relation=RELATION)
+            wf.Capture(messages, "pgoutput").write(folder, format="delta", state="latest")
+        found = read(Path(folder), ("public", "t"))["id"].to_pylist()
+    assert sorted(found) == sorted(there)
+
+
 @pytest.mark.parametrize("moves", [[(1, 2), (2, 3), (3, 4)], [(1, 3), (2, 1), (3, 2)], [(None, 3), (3, None)]])
 def test_keys_that_are_taken_before_they_are_free(moves: list[tuple[int | None, int | None]], tmp_path: Path) -> None:
     for messages in (transaction(100, (None, 1), (None, 2), (None, 3)), transaction(200, *moves)):
         wf.Capture(messages, "pgoutput").write(tmp_path, format="delta", state="latest", keys=["id"])
     there = {1, 2, 3}.difference(old for old, _ in moves) | {new for _, new in moves if new is not None}
     assert {*read(tmp_path, ("public", "t"))["id"].to_pylist()} == there
+
+
+@pytest.mark.parametrize(
+    ("changes", "there"),
+    [
+        ([(None, 4), (4, None)], [1, 2, 3]),  # as in a queue
+        ([(None, 4), (4, None), (None, 4)], [1, 2, 3, 4]),
+        ([(3, 4), (2, 3), (1, 2)], [2, 3, 4]),  # UPDATE t SET id = id + 1
+        ([(3, 4), (4, 3)], [1, 2, 3]),
+        ([(1, None), (None, 1), (1, None)], [2, 3]),
+        ([(1, None), (None, 1)], [1, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("keys", [None, ["id"]])
+def test_rows_that_come_and_go_in_one_transaction(
+    keys: list[str] | None,
+    changes: list[tuple[int | None, int | None]],
+    there: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is read for a key that the stream states: it is free if a row comes to it. Others may be deferrable."""
+    reads, delta_rows = [], table_writer.delta_rows
+    monkeypatch.setattr(table_writer, "delta_rows", lambda *given: reads.append(given) or delta_rows(*given))
+    for messages in (
+        transaction(100, (None, 1), (None, 2), (None, 3), relation=RELATION),
+        transaction(200, *changes, relation=RELATION),
+    ):
+        wf.Capture(messages, "pgoutput").write(tmp_path, format="delta", state="latest", keys=keys)
+    assert sorted(read(tmp_path, ("public", "t"))["id"].to_pylist()) == there
+    assert not reads or keys
 
 
 def test_keys_of_which_an_old_image_lacks_columns(tmp_path: Path) -> None:

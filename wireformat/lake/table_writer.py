@@ -286,7 +286,8 @@ class TableWriter:
             columns = checked_columns(self._added(), touched, delta.table, delta.row_columns, self.name)
             current = None
             with suppress(RowsNeeded):
-                current = None if touched.needs_rows else self._current_rows(None)
+                # an identity that the stream states is never deferrable: a key to which a row came was free
+                current = None if touched.needs_rows else self._current_rows(None if self._has_given_keys else ())
             if current is None:
                 before = [*touched.among(delta_rows(delta.table, stored, oid, columns))]
                 current = self._current_rows(before)
@@ -317,7 +318,7 @@ class TableWriter:
     def _current_rows(self, before: Sequence[pa.RecordBatch] | None = ()) -> pa.Table:
         """Returns the rows of the table after its changes; raises BadRows, which names the table, and RowsNeeded.
 
-        before   the rows before them, as inserts; None if they have not been read
+        before   the rows before them, as inserts; () if none are needed, None if they have not been read
         """
         stored = self._target.table.columns
         dropped = [stored[name] for name in self._part.dropped if name in stored]

@@ -34,7 +34,8 @@ COMES, SETS, GOES = 1, 0, -1
 class RowsNeeded(Exception):
     """The rows from before the changes decide whether a key has a row: in its first transaction one came, and one went.
 
-    It may have been the same row, or that of before, as where two rows swap their keys.
+    It may have been the same row, or that of before, as where two rows swap their keys under a deferrable constraint,
+    which cannot be the replica identity.
     """
 
 
@@ -151,7 +152,7 @@ def compacted(changes: Changes, keys: Sequence[str], *, counts_rows: bool, follo
     keys          columns that identify a row in its scope
     counts_rows   whether a key may hold several rows, which are equal: each insert adds one, each delete removes one,
                   and an update does both. Otherwise an insert replaces the row of the key
-    follows_rows  whether a key may have had a row before the changes
+    follows_rows  whether a key to which a row comes may have had one before the changes
 
     Raises BadRows if the changes of a key are not in the order of their positions, or if it cannot be told which row a
     change removes; and RowsNeeded.
