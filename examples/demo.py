@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from wireformat.extras import needs
+from wireformat.errors import needs
 
 with needs("spark", "this example"):
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it

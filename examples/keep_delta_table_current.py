@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import wireformat as wf
-from wireformat.extras import needs
+from wireformat.errors import needs
 
 with needs("delta", "this example"):
     from deltalake import CommitProperties, DeltaTable, Schema, Transaction

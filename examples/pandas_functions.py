@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from wireformat.extras import needs
+from wireformat.errors import needs
 
 with needs("spark", "this example"):
     import pandas as pd  # type: ignore[import-untyped]

@@ -16,7 +16,7 @@ chunks/questions, chunks/writing, streams/processor and source/reader.
 
 from __future__ import annotations
 
-from wireformat.extras import needs
+from wireformat.errors import needs
 
 with needs("spark", "spark_udfs"):
     import pyspark  # noqa: F401 - before other packages, so that the error names the extra

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parent.parent
 
 ROWS = (
     "errors lsn limits identifiers printable temporary times tracing",
-    "extras",
     "pgtypes ddl",
     "events declare grammar options",
     "framing",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import wireformat as wf
-from wireformat.extras import PACKAGES, needs
+from wireformat.errors import PACKAGES, needs
 
 ROOT = Path(__file__).parent.parent
 

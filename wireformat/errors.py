@@ -1,8 +1,12 @@
-"""The errors of this package. They say what was expected, what was found and where, but never a cell's value."""
+"""The errors of this package. They say what was expected, what was found and where, but never a cell's value.
+
+And the extras of this package: what each brings, and the error if it is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 
@@ -338,3 +342,25 @@ class BadRows(BadCell):
     """Rows that cannot be ordered, put into transactions or made a typed table; the text says why, and what to do."""
 
     words = "bad rows"
+
+
+PACKAGES = {
+    "cli": ("rich", "typer"),
+    "spark": ("google", "pandas", "pyspark"),
+    "delta": ("deltalake",),
+    "postgres": ("psycopg",),
+}
+"""The modules of each extra that this package or its examples import."""
+
+
+@contextmanager
+def needs(extra: str, user: str) -> Iterator[None]:
+    """Wraps the import of what an extra brings, for a part of this package; raises MissingExtra."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in PACKAGES[extra]:
+            raise
+        raise MissingExtra(
+            f"{user} needs the extra {extra}: pip install 'wireformat[{extra}]' ({error})", name=error.name
+        ) from None

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.chunks.saved import Settings
-from wireformat.extras import needs
+from wireformat.errors import needs
 
 from ..chunks.files import FileMessages
 from ..chunks.frames import Messages

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from wireformat.arrow.arrays import Array
 from wireformat.arrow.codes import codes_of_values, combined_codes, grouped
 from wireformat.arrow.row_changes import TABLE_DELETE, TABLE_UPDATE
-from wireformat.arrow.typed_tables.change_types import kinds_of
 from wireformat.arrow.typed_tables.current_rows import COMES, GOES, SETS
-from wireformat.arrow.typed_tables.typed_changes import bad_changes, no_key
+from wireformat.arrow.typed_tables.typed_changes import bad_changes, kinds_of, no_key
 
 _ROLES = np.array([COMES, SETS, GOES], np.int32)
 """The role of a change that stays at its key: INSERT, UPDATE, DELETE."""

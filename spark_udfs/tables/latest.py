@@ -13,13 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField
 
 import wireformat as wf
-from wireformat.arrow.typed_tables.change_types import CHANGE_TYPES, ROW_CHANGE_TYPES, UPDATES
 from wireformat.arrow.typed_tables.latest import earlier_tables
 from wireformat.arrow.typed_tables.typed_changes import (
     ABOUT_COLUMNS,
+    CHANGE_TYPES,
     NO_OLD_ROW,
     NO_SEQUENCE,
     OTHER_CHANGE,
+    ROW_CHANGE_TYPES,
+    UPDATES,
     bad_changes,
     no_key,
     no_stream,

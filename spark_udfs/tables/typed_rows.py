@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.arrow.row_changes import RELATION_ID_COLUMN
-from wireformat.arrow.typed_tables.change_types import ROW_CHANGE_TYPES, UPDATES
+from wireformat.arrow.typed_tables.typed_changes import ROW_CHANGE_TYPES, UPDATES
 
 from ..fields import column_of
 from ..schemas import arrow_types

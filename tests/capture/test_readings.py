@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.formats.pgoutput import relation_lists
+from wireformat.formats.pgoutput import relations
 
 from .streams import CUT, committed, insert, relation, stream
 
@@ -179,8 +179,8 @@ def test_a_relation_that_is_sent_again_and_again_is_read_a_few_times(
     rows = [event for _ in range(50) for event in (described, insert("id", values=("1",)))]
     capture = wf.Capture(list(wf.encode(committed(90, *rows), "pgoutput")), "pgoutput")
     texts: list[str] = []
-    read_list = relation_lists.read_list
-    monkeypatch.setattr(relation_lists, "read_list", lambda text: (texts.append(text), read_list(text))[1])
+    read_list = relations.read_list
+    monkeypatch.setattr(relations, "read_list", lambda text: (texts.append(text), read_list(text))[1])
     found = getattr(capture, verb)(*(["public.t"] if verb in ("typed", "latest") else []))
     assert (found.read_all() if isinstance(found, pa.RecordBatchReader) else found).num_rows
     assert len(texts) <= 4 * 4  # lists of a relation, for each of those who read it

@@ -16,9 +16,8 @@ from ..arrow.committed.state import BEGIN
 from ..errors import OptionError
 from ..events import Relation
 from ..formats.pgoutput.relations import Relations
-from ..stream.attempts import STAGES, AttemptKey
+from ..stream.attempts import STAGES, AttemptKey, ChunkStart, OpenAtStart
 from ..stream.capture_position import RELATIONS, columns_of, relation_of, relation_row, rows_of
-from ..stream.chunk_start import ChunkStart, OpenAtStart
 from ..stream.controls import Control
 from ..stream.positions import SHAPE as POSITION
 from ..stream.positions import fields_of, position_of

@@ -25,7 +25,7 @@ from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import ReadSummary
 from ..errors import DecodeError, OrderError, WireformatError
 from ..events import Relation
-from ..formats.pgoutput.relation_lists import relation_lists
+from ..formats.pgoutput.relations import relation_lists
 from ..options.table_names import TableName
 from ..sources.find import NamedBegin
 from ..sources.identities import Definition, UnknownValues, column_types

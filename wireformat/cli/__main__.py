@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import MissingExtra
-from ..extras import needs
+from ..errors import MissingExtra, needs
 
 
 def main() -> None:

@@ -9,8 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..errors import OptionError
-from ..extras import needs
+from ..errors import OptionError, needs
 from ..options.checks import one_of
 
 DRIVERS = ("psycopg", "gaussdb")

@@ -1,4 +1,4 @@
-"""Attempts: transactions as far as they were received; those that are open, and the facts of those that committed."""
+"""Attempts: transactions as far as they were received; facts of those that committed; what a chunk begins with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from .controls import Control, commit_lsn_of
+from .positions import Position
 
 Handle = TypeVar("Handle")
 
@@ -164,3 +165,33 @@ class OpenAttempts(Generic[Handle]):
     @property
     def _current(self) -> Attempt[Handle] | None:
         return self._plain if self._block is None else self._block
+
+
+class OpenAtStart(NamedTuple):
+    """An attempt that had not ended where a chunk starts.
+
+    stage, gid      as `OpenAttempts.staged` gives them
+    begin, undone   see Attempt
+    before          the number of its delivered rows in earlier chunks
+    """
+
+    stage: str
+    gid: str | None
+    begin: Control
+    before: int
+    undone: frozenset[int]
+
+
+class ChunkStart(NamedTuple):
+    """What the chunks before a chunk have left for it. Of many open attempts it has those that the chunk names.
+
+    position                  how far the stream has been delivered
+    open                      the attempts that have not ended
+    open_before               see TransactionMachine.continue_after
+    without_first_block       xids of streamed transactions of which only later blocks came
+    """
+
+    position: Position = Position()
+    open: tuple[OpenAtStart, ...] = ()
+    open_before: frozenset[int | None] | None = None
+    without_first_block: frozenset[int] = frozenset()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import StateError
 from ..events import Relation
-from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
+from ..formats.pgoutput.relations import RELATION_LISTS, list_text, relation_lists
 from .attempts import STAGES
 from .controls import Control, commit_lsn_of
 from .positions import SHAPE as DELIVERED

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import OrderError
-from .attempts import Attempt, AttemptKey, Fate, TransactionFacts
-from .chunk_start import ChunkStart
+from .attempts import Attempt, AttemptKey, ChunkStart, Fate, TransactionFacts
 from .controls import Control
 from .transactions import CountedTransactions, TransactionMachine
 

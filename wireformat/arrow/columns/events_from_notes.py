@@ -38,7 +38,7 @@ from ...events import (
     Type,
     Unknown,
 )
-from ...formats.pgoutput.relation_lists import LISTS, read_list
+from ...formats.pgoutput.relations import LISTS, read_list
 from ...lsn import lsn_value, unsigned
 from ...options.reading import KINDS
 from ...stream.reader import Located

@@ -23,7 +23,7 @@ from ...events import (
     Unchanged,
     Unknown,
 )
-from ...formats.pgoutput.relation_lists import LISTS, list_text
+from ...formats.pgoutput.relations import LISTS, list_text
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import lsn_text, signed
 from ...stream.reader import Located

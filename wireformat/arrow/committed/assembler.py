@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...options.keywords import checks_keywords
-from ...stream.attempts import Attempt, AttemptKey, Fate, key_of
+from ...stream.attempts import Attempt, AttemptKey, ChunkStart, Fate, key_of
 from ...stream.capture_position import OpenTransaction, open_transaction
 from ...stream.chunk_plan import LaterFate
-from ...stream.chunk_start import ChunkStart
 from ...stream.controls import DELIVERED_KINDS
 from ...stream.positions import Position, read_position, write_position
 from ...stream.transactions import TransactionMachine

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...stream.attempts import Attempt, AttemptKey, key_of
+from ...stream.attempts import Attempt, AttemptKey, ChunkStart, OpenAtStart, key_of
 from ...stream.chunk_plan import LaterFate
-from ...stream.chunk_start import ChunkStart, OpenAtStart
 from ...stream.transactions import TransactionMachine
 from .row_ranges import RowRange
 

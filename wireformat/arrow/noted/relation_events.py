@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...events import Begin, Commit, Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
-from ...formats.pgoutput.relation_lists import relation_lists
+from ...formats.pgoutput.relations import relation_lists
 from ...formats.pgoutput.undelivered import Descriptions
 from ...lsn import unsigned
 from ...options.reading import KINDS

@@ -18,10 +18,10 @@ from ..arrays import Array, null_where
 from ..readers.reader import as_strings
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE
 from ..schemas import NAME_LIST, SEQUENCE
-from .change_types import CHANGE_TYPES, POSTIMAGE, PREIMAGE
 from .columns import TypedColumn
 from .images import EncodedLists
 from .rows import ChangeRows
+from .typed_changes import CHANGE_TYPES, POSTIMAGE, PREIMAGE
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 

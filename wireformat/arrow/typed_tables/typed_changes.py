@@ -14,9 +14,25 @@ from ...errors import BadRows, OptionError, counted
 from ...options.table import nearest
 from ..arrays import Array
 from ..codes import codes_of_values, combined_codes, grouped
-from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_TRUNCATE, TABLE_UPDATE
-from .change_types import ROW_CHANGE_TYPES, UNKNOWN_CHANGE, kinds_of
+from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_TRUNCATE, TABLE_UPDATE
 from .current_rows import Changes
+
+CHANGE_TYPES = ("insert", "update", "delete", "truncate", "update_preimage", "update_postimage")
+"""The values of `_change_type`. The first four are in the order of TABLE_KINDS."""
+
+PREIMAGE, POSTIMAGE = (CHANGE_TYPES.index(name) for name in ("update_preimage", "update_postimage"))
+
+UPDATES = ("update", "update_postimage")
+"""The changes that update a row."""
+
+ROW_CHANGE_TYPES = ("insert", *UPDATES, "delete")
+"""The changes that set or delete a row."""
+
+_IGNORED, UNKNOWN_CHANGE = -1, -2
+_KINDS = np.array(
+    [TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, _IGNORED, TABLE_UPDATE, UNKNOWN_CHANGE], np.int8
+)
+"""The kind that each of CHANGE_TYPES means, and any other value."""
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
@@ -369,3 +385,8 @@ def is_sorted(streams: Array, lsns: Array, ordinals: Array) -> bool:
     before, after = order[:-1], order[1:]
     falls = (lsns[after] < lsns[before]) | ((lsns[after] == lsns[before]) & (ordinals[after] < ordinals[before]))
     return not (falls & (streams[after] == streams[before])).any()
+
+
+def kinds_of(change_types: Any) -> Array:
+    """Returns int8[n]: the kind of each change; -1 for an image before an update, UNKNOWN_CHANGE for other values."""
+    return _KINDS[np.asarray(pc.fill_null(pc.index_in(change_types, pa.array(CHANGE_TYPES)), len(CHANGE_TYPES)))]

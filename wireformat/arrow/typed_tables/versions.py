@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.pgoutput.relation_lists import RELATION_LISTS, relation_lists
+from ...formats.pgoutput.relations import RELATION_LISTS, relation_lists
 from ...formats.registry import find_row
 from ...options.table_names import TableName
 from ...pgtypes import type_name

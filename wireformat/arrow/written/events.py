@@ -26,7 +26,7 @@ from ...events import (
 )
 from ...formats.adapt import adapted
 from ...formats.base import Writer
-from ...formats.pgoutput.relation_lists import LISTS, read_list
+from ...formats.pgoutput.relations import LISTS, read_list
 from ...lsn import lsn_value, unsigned
 from ...pgtypes import type_name
 from ...times import time_text

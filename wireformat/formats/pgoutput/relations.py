@@ -1,9 +1,14 @@
-"""What later messages of pgoutput need of earlier ones: the relations, and which streamed block is open."""
+"""What later messages of pgoutput need of earlier ones: the relations, and which streamed block is open.
+
+The lists of a relation are JSON texts in `detail` of the row changes and in saved positions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ...events import (
     ROW_CHANGES,
@@ -298,3 +303,26 @@ class _Known:
         other = _Known(self._names)
         other.by_number, other.by_name, other.read = dict(self.by_number), dict(self.by_name), self.read
         return other
+
+
+RELATION_LISTS = ("columns", "type_oids", "typmods", "key_columns")
+"""The fields of Relation that are lists."""
+
+LISTS = (*RELATION_LISTS, "binary")
+"""The keys of `detail` whose texts are lists."""
+
+
+def list_text(values: Sequence[str | int]) -> str:
+    """Returns the text of a list."""
+    return json.dumps(values, ensure_ascii=False)
+
+
+@lru_cache(maxsize=256)  # many tables have the same types, modifiers and keys
+def read_list(text: str) -> tuple[Any, ...]:
+    """Returns the list of a text."""
+    return tuple(json.loads(text))
+
+
+def relation_lists(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the lists of a relation by their names; one without a text is empty."""
+    return {name: read_list(texts.get(name, "[]")) for name in RELATION_LISTS}

@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ...errors import LakeError, OptionError
-from ...extras import needs
+from ...errors import LakeError, OptionError, needs
 from ...options.table_names import written
 from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
 from ..parquet import WrittenFile
 from ..stored.store import Store
-from .access import delta_errors, delta_uri
-from .log import LAST_CHECKPOINT, added_path, checkpoint_path, commit_path, last_write, log_of, position_in
+from .log import (
+    LAST_CHECKPOINT,
+    added_path,
+    checkpoint_path,
+    commit_path,
+    delta_errors,
+    delta_uri,
+    last_write,
+    log_of,
+    position_in,
+)
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from ...errors import LakeError
 from ...stream.capture_position import CapturePosition
 from ...stream.positions import Position
+from ..stored.delta_files import one_line
 from ..stored.manifest import is_of_lake
 from ..stored.store import Store
-from .access import delta_errors, delta_uri
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -196,3 +198,30 @@ def _commits(store: Store, folder: str) -> bytes:
     with delta_errors(store, folder):
         table = DeltaTable(delta_uri(store, folder), storage_options=store.storage_options)
         return b"\n".join([*commits, *map(str.encode, table.file_uris())])  # commits before a checkpoint may be gone
+
+
+def delta_uri(store: Store, folder: str) -> str:
+    """Returns the URI of the Delta table in a folder."""
+    return Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
+
+
+@contextmanager
+def delta_errors(store: Store, folder: str) -> Iterator[None]:
+    """Raises LakeError, which names the table in a folder, for an error of deltalake, which does not."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, (DeltaError, OSError)) and type(error) is not Exception:
+            raise
+        if not isinstance(error, OSError):
+            reason = str(error).partition("\n")[0]  # the next lines are the stacks of its threads
+        elif isinstance(error, LakeError) or error.errno is not None:
+            raise
+        else:
+            reason = one_line(error)
+        raise LakeError(
+            f"expected that deltalake reads and writes the Delta table in {store.location(folder)}, got its error "
+            f"{reason!r}; earlier commits stay: remove the cause and repeat the write"
+        ) from error

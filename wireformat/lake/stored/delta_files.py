@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from ...errors import LakeError
-from ...extras import needs
+from ...errors import LakeError, needs
 
 _ASKED = (
     "create_dir",
