@@ -45,5 +45,5 @@ def faults_of_source(path: Path) -> Iterator[str]:
 
 
 def _is_used(name: str) -> bool:
-    endings = (".py", "py.typed", ".properties", ".html", ".css", ".js")
+    endings = (".py", "py.typed", ".properties", ".html")
     return name.endswith(endings) or ".dist-info/" in name or name in MUST_HAVE

@@ -65,15 +65,14 @@ def page(title: str, note: str, listed: Sequence[Listed], chosen: Sequence[Recor
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    folder = files(__package__)
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    body = (files(__package__) / "page.html").read_text(encoding="utf-8")
+    style, script = (body.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("style", "script"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": escape(policy), "title": escape(title), "note": escape(note)}
-    body = (folder / "page.html").read_text(encoding="utf-8")
-    for name, part in {**parts, "style": style, "script": script, "data": text}.items():
+    for name, part in {**parts, "data": text}.items():
         head, mark, tail = body.partition(f"<!--{name}-->")
         assert mark, name
         body = head + part + tail

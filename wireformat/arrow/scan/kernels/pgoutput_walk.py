@@ -163,29 +163,24 @@ def _enter_block(xid: Int, cache: Array, own: Array, state: Array) -> None:
 @inner
 def _end_transaction(xid: Int, is_kept: bool, cache: Array, own: Array, state: Array) -> bool:
     """Ends a streamed transaction; returns whether relations are described in its blocks, which are kept or dropped."""
-    left = np.int64(0)
-    for item in range(state[OWN]):
-        if own[item, OWN_XID] != xid:
-            for field in range(OWN_FIELDS):
-                own[left, field] = own[item, field]
-            left += 1
-        elif is_kept:
+    for item in range(state[OWN] if is_kept else 0):
+        if own[item, OWN_XID] == xid:
             _keep(cache, state, 0, own[item, OWN_NUMBER], own[item, OWN_ENTRY])
-    has_own = left < state[OWN]
-    state[OWN] = left
-    return has_own
+    return _drop(OWN_XID, xid, own, state)
 
 
 @inner
-def _drop_in_blocks(number: Int, own: Array, state: Array) -> None:
-    """Drops what was described in blocks of a relation that is described outside of them."""
+def _drop(field: Int, value: Int, own: Array, state: Array) -> bool:
+    """Drops what was described in blocks, of a transaction or of a relation; returns whether there was any."""
     left = np.int64(0)
     for item in range(state[OWN]):
-        if own[item, OWN_NUMBER] != number:
-            for field in range(OWN_FIELDS):
-                own[left, field] = own[item, field]
+        if own[item, field] != value:
+            for other in range(OWN_FIELDS):
+                own[left, other] = own[item, other]
             left += 1
+    has_own = left < state[OWN]
     state[OWN] = left
+    return has_own
 
 
 @inner
@@ -350,7 +345,7 @@ def find_relation_codes(
                 own[item, OWN_XID], own[item, OWN_NUMBER], own[item, OWN_ENTRY] = state[OPEN_BLOCK], number, entry
                 state[OWN] += 1
             if in_block == 0:
-                _drop_in_blocks(number, own, state)
+                _drop(OWN_NUMBER, number, own, state)
             _keep(cache, state, in_block, number, entry)
             codes[message] = 2 * entry + in_block
             continue
