@@ -42,6 +42,9 @@ from .streams.answers import StreamAnswers, check_stream
 from .tables.latest import checked_rows, latest_rows
 from .tables.latest_by_key import rows_of_steps
 
+_UNKEYED = {"full", "nothing"}
+"""The replica identities of rows of which there may be equal ones; see RowFacts."""
+
 
 @checks_keywords
 def capture(
@@ -255,8 +258,8 @@ class Capture(CaptureAnswers):
                 replica_identity(self._listed, table)  # raises what is wrong
             keys = lasting_identity(self._listed, table)
             kinds = {kind for one in facts for kind in one.identities}
-            if keys == [] and kinds - {"full"}:  # all columns are a key: updates may have no old row
-                keys = None if "full" in kinds else rows_of(self._listed, table)[-1]["columns"]
+            if keys == [] and kinds - _UNKEYED:  # all columns are a key: updates may have no old row
+                keys = None if kinds & _UNKEYED else rows_of(self._listed, table)[-1]["columns"]
                 part.check_has_keys(keys or ())
             if keys is None:
                 return self._latest_in_order(asked, ())

@@ -378,6 +378,8 @@ class Capture(CaptureTables):
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
+            if capture._messages != self._messages:
+                self._forget_lists()
             self._listed, self._messages = capture._listed, capture._messages
         self._dropped = sum(written["dropped"].to_pylist())
         return written

@@ -20,7 +20,6 @@ from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
 from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from .events import Relation
-from .formats.base import Format
 from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
 from .limits import OPEN_TRANSACTIONS_BYTES
@@ -87,7 +86,6 @@ class CaptureReading:
         engine: str = "scan",
         progress: Callable[[int], Any] | None = None,
     ) -> None:
-        self._format: Format = find_format(format)
         self._name = find_format_name(format)
         self._schema = checked_schema(None, self._name)
         self._options = ReadOptions.check(
@@ -109,7 +107,7 @@ class CaptureReading:
         self._layouts = self._layouts or KnownLayouts()
         self._engine = engine, threads
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
-        self._sources = find_sources(messages, self._format, column, order_by)
+        self._sources = find_sources(messages, find_format(format), column, order_by)
         self._are_files = order_by is None and len(self._sources) > 1
         self._order = SourceOrder(self._name)
         self._firsts: list[int] = []
@@ -127,7 +125,7 @@ class CaptureReading:
     def _make_decoder(self, options: ReadOptions, needed: ReadOptions | None) -> SourceDecoder:
         engine, threads = self._engine
         return SourceDecoder(
-            self._format,
+            find_format(self._name),
             options,
             engine=engine,
             threads=threads,

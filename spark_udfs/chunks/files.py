@@ -47,13 +47,13 @@ class FileTask:
     files    of one or more chunks, in order
     first    index of the first message; 0 if it is not known yet
     plan     of the chunk, if the question needs one
-    states   of the files as they were before; None for those that may grow
+    sizes    of the files as they were before, wherever a worker reads them; None for those that may grow
     """
 
     files: Sequence[FileRange]
     first: int
     plan: ChunkPlan | None
-    states: Sequence[tuple[int, int] | None]
+    sizes: Sequence[int | None]
 
 
 class FileMessages:
@@ -72,7 +72,7 @@ class FileMessages:
         self.session = session
         self.chunks = chunks
         self._firsts = first_messages(map(messages_of, chunks))
-        self._states = {file.path: state_of(file) for file in self._files}
+        self._sizes = {file.path: state_of(file)[0] for file in self._files if file.groups is not None}
 
     def count(self, messages: Iterable[int]) -> None:
         """Takes the number of messages of each chunk."""
@@ -102,7 +102,7 @@ class FileMessages:
 
     def map_streams(self, plans: Mapping[str, ChunkPlan], read: Read, schema: Any) -> DataFrame:
         """Returns what a function makes of all files, which are there or raise."""
-        task = FileTask(self._files, 0, None, [self._states[file.path] for file in self._files])
+        task = FileTask(self._files, 0, None, [self._sizes[file.path] for file in self._files])
         return map_tasks(self.session, [{0: pickle.dumps(task)}], read, schema)
 
     @property
@@ -119,13 +119,16 @@ class FileMessages:
         **others: bool,
     ) -> DataFrame:
         """Returns what a function makes of each chunk; see `Messages.map_chunks`."""
+        for file in self._files:
+            if file.path not in self._sizes:  # it may grow until the first question is answered
+                self._sizes[file.path] = state_of(file)[0]
         found = []
         for number, files in enumerate(self.chunks):
             if not only_planned or number in (plans or ()):
                 first = 0 if self._firsts is None else self._firsts[number]
                 plan = None if plans is None else plans[number][stream_key(())]
-                states = [None if file.groups is None else self._states[file.path] for file in files]
-                found.append({number: pickle.dumps(FileTask(files, first, plan, states))})
+                sizes = [None if file.groups is None else self._sizes[file.path] for file in files]
+                found.append({number: pickle.dumps(FileTask(files, first, plan, sizes))})
         return map_tasks(self.session, found, read, schema)
 
 
@@ -195,11 +198,11 @@ class FileGroupMessages:
         """Returns the messages. Raises BadRows if files have changed that may not grow."""
         from wireformat.sources.find import Sources
 
-        for file, state in zip(self._task.files, self._task.states, strict=True):
-            if state not in (None, state_of(file)):
+        for file, size in zip(self._task.files, self._task.sizes, strict=True):
+            if size not in (None, found := state_of(file)[0]):
                 raise wf.BadRows(
-                    f"{file.path} as it was when the capture was made",
-                    "another size, or another time of its last change",
+                    f"{file.path} as it was when the capture was made, {size} bytes",
+                    f"{found} bytes",
                     hint="make the capture again",
                 )
         return Sources(file.source(self._format) for file in self._task.files)

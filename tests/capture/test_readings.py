@@ -193,3 +193,8 @@ def test_a_capture_can_be_pickled(make: Callable[[list[bytes]], Any]) -> None:
     rows = pickle.loads(pickle.dumps(capture)).committed().read_all()
     assert capture.committed().read_all() == rows
     assert pickle.loads(pickle.dumps(capture)).position == capture.position
+
+
+@pytest.mark.parametrize("format", wf.FORMATS)
+def test_a_capture_of_any_format_can_be_pickled(format: str) -> None:
+    assert pickle.loads(pickle.dumps(wf.Capture([], format))).changes().read_all().num_rows == 0

@@ -36,6 +36,16 @@ def test_columns_that_are_new(before: str, after: str, added: str) -> None:
     assert found == added.split()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "added"),
+    [("c id", "a b id", "a b"), ("id a a_new", "id a_old a", "a_old a"), ("a id", "id a", "a")],
+)
+def test_columns_that_are_new_beside_a_key(before: str, after: str, added: str) -> None:
+    """A key that is there before and after is the same, whatever columns a publication's list has now."""
+    old, new = (Definition(("id",), tuple(names.split())) for names in (before, after))
+    assert new.added_after(old) == added.split()
+
+
 @pytest.mark.parametrize("identity", ["full", "default"])
 def test_columns_that_are_renamed_one_after_the_other(identity: str) -> None:
     """The rows from before do not have the values under the new names."""

@@ -43,8 +43,8 @@ class RowFacts(NamedTuple):
     is_truncated   whether there is a TRUNCATE
     relation_ids   the OIDs that the table has had
     definitions    those that the stream states, without keys and repetitions
-    identities     the replica identities that have all columns, as the stream names them: "full" is the whole row, any
-                   other one is a key
+    identities     the replica identities that have all columns, as the stream names them, or none: "full" is the whole
+                   row, "nothing" has no columns, any other one is a key
     """
 
     sent: frozenset[str] | None = None
@@ -123,8 +123,13 @@ def _definitions(described: Iterable[Mapping[str, str]]) -> tuple[Definition, ..
 
 
 def _identities(described: Iterable[Mapping[str, str]]) -> frozenset[str]:
-    lists = (relation_lists(one) | {"identity": one["replica_identity"]} for one in described)
-    return frozenset(one["identity"] for one in lists if len(one["key_columns"]) == len(one["columns"]))
+    lists = ((one["replica_identity"], relation_lists(one)) for one in described)
+    return _whole_identities((kind, one["key_columns"], one["columns"]) for kind, one in lists)
+
+
+def _whole_identities(stated: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> frozenset[str]:
+    """Returns the kinds of replica identities with these key columns, of these columns, that have all or none."""
+    return frozenset(kind if keys else "nothing" for kind, keys, columns in stated if len(keys) in (0, len(columns)))
 
 
 def _sent(rows: ChangeRows, indices: Array) -> frozenset[str] | None:
@@ -227,7 +232,7 @@ def facts_before(relations: Iterable[Relation]) -> RowFacts:
     known = [*relations][-1:]  # others are of earlier tables of this name
     return RowFacts(
         definitions=tuple(Definition((), one.columns, column_types(one.type_oids, one.typmods)) for one in known),
-        identities=frozenset(one.replica_identity for one in known if len(one.key_columns) == len(one.columns)),
+        identities=_whole_identities((one.replica_identity, one.key_columns, one.columns) for one in known),
     )
 
 

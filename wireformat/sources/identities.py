@@ -90,16 +90,21 @@ class Definition(NamedTuple):
         new = [name for name in self.columns if name not in index_of]
         if [name for name in self.columns if name in index_of] == [*before.columns]:
             return new
+        keys = {*self.keys} & {*before.keys}  # keep their names, whatever columns a publication's list has now
         there: dict[str, int] = {}  # to the number of columns before it that are gone
+        sure = set()
         reached = -1
         for position, name in enumerate(self.columns):
             index = index_of.get(name, -1)
-            if index > reached and index >= position:
+            if index > reached and name in keys:
+                reached = index
+                sure.add(name)
+            elif index > reached and index >= position:
                 reached = index
                 there[name] = index - position
         most = accumulate(there.values(), max)
         least = reversed([*accumulate(reversed(there.values()), min)])
-        sure = {name for name, *numbers in zip(there, most, least, strict=True) if numbers[0] == numbers[1]}
+        sure.update(name for name, *numbers in zip(there, most, least, strict=True) if numbers[0] == numbers[1])
         return [name for name in self.columns if name not in sure]
 
 

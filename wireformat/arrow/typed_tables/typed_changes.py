@@ -113,11 +113,13 @@ class TypedChanges:
         self.fields = [field for field in schema if field.name in of_table]
         for field in self.fields:
             own = old.field(field.name).type
-            if field.type != own:
+            try:
+                pa.nulls(0, own).cast(field.type)
+            except pa.ArrowException:
                 raise OptionError(
                     f"typed, column {field.name!r}: expected the type that it has in _old, {own}, got {field.type}; "
                     "cast both, or keep both as `typed` returned them"
-                )
+                ) from None
         self.has_key = bool(keys)
         self.keys = tuple(keys) or tuple(field.name for field in self.fields)
         self.scopes = Scopes()
@@ -251,7 +253,11 @@ class _Images:
     def __init__(self, batch: pa.RecordBatch, kinds: Array) -> None:
         old = batch["_old"]
         self._batch = batch
-        self._old = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
+        types = {field.name: field.type for field in batch.schema}
+        self._old = {
+            field.name: column if column.type == (type := types.get(field.name, column.type)) else column.cast(type)
+            for field, column in zip(old.type, old.flatten(), strict=True)
+        }
         self._is_delete = kinds == TABLE_DELETE
         self._listed = _listed(batch["_unchanged"])
         self.has_old = ~is_null(old)

@@ -244,9 +244,11 @@ class Relations:
 
     def _drop_in_blocks(self, relation_ids: Iterable[int]) -> None:
         """Drops what streamed transactions have described of relations before these were described outside."""
-        for own in self._streamed.values():
+        for xid, own in [*self._streamed.items()]:
             for relation_id in relation_ids:
                 own.by_number.pop(relation_id, None)
+            if not own.by_number:
+                del self._streamed[xid]
 
     def _end_block(self) -> None:
         """Before a message that cannot be in a block."""

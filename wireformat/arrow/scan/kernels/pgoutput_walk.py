@@ -175,7 +175,7 @@ def _drop(field: Int, value: Int, own: Array, state: Array) -> bool:
     left = np.int64(0)
     for item in range(state[OWN]):
         if own[item, field] != value:
-            for other in range(OWN_FIELDS):
+            for other in range(OWN_FIELDS if left < item else 0):
                 own[left, other] = own[item, other]
             left += 1
     has_own = left < state[OWN]
