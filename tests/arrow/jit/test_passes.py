@@ -7,7 +7,7 @@ import pytest
 from numba.core.compiler import DefaultPassBuilder
 
 from wireformat.arrow.jit import linking
-from wireformat.arrow.jit.passes import UNUSED, Compiler
+from wireformat.arrow.jit.linking import UNUSED, Compiler
 
 pytestmark = [
     pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),

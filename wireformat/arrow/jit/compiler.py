@@ -26,8 +26,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-from .linking import HOT, RELEASES, linking
-from .passes import Compiler
+from .linking import HOT, RELEASES, Compiler, linking
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

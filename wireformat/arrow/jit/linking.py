@@ -1,7 +1,8 @@
 """Keeps numba from making machine code of functions that only compiled functions call, to shorten a cold start.
 
-They are linked into their callers, which are optimised afterwards. This uses parts of numba that are not public, so it
-is limited to the releases that it was tested with. With other releases, numba compiles everything in its own way.
+They are linked into their callers, which are optimised afterwards, and passes that have nothing to do are left out. This
+uses parts of numba that are not public, so it is limited to the releases that it was tested with. With other releases,
+numba compiles everything in its own way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 import numba
 from llvmlite.binding import Linkage, create_pass_builder, create_pipeline_tuning_options
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.registry import cpu_target
 
 RELEASES = ((0, 68),)
@@ -125,3 +128,35 @@ def linking(names: Collection[str], *, by_byte: bool = False) -> Iterator[None]:
             yield
         finally:
             del codegen.create_library, codegen.set_env
+
+
+UNUSED = {
+    "WithLifting": "blocks that are compiled for Python's objects",
+    "InlineClosureLikes": "functions within functions, comprehensions",
+    "MakeFunctionToJitFunction": "functions within functions",
+    "RewriteDynamicRaises": "errors with values",
+    "InlineInlinables": "functions that numba inlines before it knows types",
+    "InlineOverloads": "functions that numba inlines by their types",
+    "FindLiterallyCalls": "numba.literally",
+    "LiteralUnroll": "numba.literal_unroll",
+    "LiteralPropagationSubPipelinePass": "numba.literal_unroll",
+    "NoPythonSupportedFeatureValidation": "generators and other features that it refuses",
+    "DumpParforDiagnostics": "parallel loops",
+}
+"""Passes by the name of their class, and what they are for: no compiled function has it, and the passes take time.
+
+IRLegalization is needed. It marks where variables end: without that, LLVM keeps values through loops that no longer
+need them, and the scan of JSON becomes slower.
+"""
+
+
+class Compiler(CompilerBase):  # type: ignore[misc] # numba has no types
+    """numba's compiler without the passes that have nothing to do."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Returns the only pipeline."""
+        whole = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager = PassManager("nopython")
+        manager.passes = [(one, told) for one, told in whole.passes if one.__name__ not in UNUSED]
+        manager.finalize()
+        return [manager]
