@@ -1,8 +1,8 @@
 """Keeps numba from making machine code of functions that only compiled functions call, to shorten a cold start.
 
-They are linked into their callers, which are optimised afterwards, and passes that have nothing to do are left out. This
-uses parts of numba that are not public, so it is limited to the releases that it was tested with. With other releases,
-numba compiles everything in its own way.
+They are linked into their callers, which are optimised afterwards, and passes that have nothing to do are left out.
+This uses parts of numba that are not public, so it is limited to the releases that it was tested with. With other
+releases, numba compiles everything in its own way.
 """
 
 from __future__ import annotations
