@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField
 
 import wireformat as wf
+from wireformat.errors import counted
 from wireformat.sources.source import errors_of
 from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.records_before import index_of_message
@@ -201,8 +202,8 @@ class FileGroupMessages:
         for file, size in zip(self._task.files, self._task.sizes, strict=True):
             if size not in (None, found := state_of(file)[0]):
                 raise wf.BadRows(
-                    f"{file.path} as it was when the capture was made, {size} bytes",
-                    f"{found} bytes",
+                    f"{file.path} as it was when the capture was made, of {counted(size, 'byte')}",
+                    counted(found, "byte"),
                     hint="make the capture again",
                 )
         return Sources(file.source(self._format) for file in self._task.files)
