@@ -94,6 +94,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in {re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads}, anchor
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_are_there(page: Path) -> None:
+    folders = "wireformat|spark_udfs|tests|tools|benchmarks|examples"
+    named = re.findall(rf"(?<![\w/.-])(?:{folders})/[\w/]+\.py\b", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 @pytest.mark.parametrize("language", RUN_ELSEWHERE)
 def test_all_blocks_run_somewhere(language: str) -> None:
     """Each block of a page is run here or by the test that is named above, which names the page."""

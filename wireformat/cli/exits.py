@@ -35,13 +35,6 @@ class Failed(Exception):
         self.code = code
 
 
-_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (OptionError, BAD_USAGE),
-    (WireformatError, BAD_DATA),
-    (OSError, BAD_DATA),
-)
-"""The exit code of each kind of error."""
-
 PAGE = "errors.md"
 """The page that explains errors, which is part of a wheel."""
 
@@ -75,9 +68,9 @@ def exit_codes() -> Iterator[None]:
         if not NOT_UTF8.search(error.object):
             raise
         raise _reported(f"{error.object}: expected a name in UTF-8", BAD_USAGE) from None
-    except tuple(kind for kind, _ in _CODES) as error:
+    except (WireformatError, OSError) as error:
         text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
-        raise _reported(text, next(code for kind, code in _CODES if isinstance(error, kind))) from None
+        raise _reported(text, BAD_USAGE if isinstance(error, OptionError) else BAD_DATA) from None
 
 
 def text_of_os_error(error: OSError) -> str:
