@@ -9,8 +9,7 @@ import numpy as np
 
 from ...options.reading import KINDS
 from ..arrays import Array, Int
-from ..codes import HASH_BITS
-from ..jit.byte_ranges import same_bytes
+from ..jit.byte_ranges import hashed_text, same_bytes, spread
 from ..jit.compiler import compiled, inner
 from ..scan.notes import (
     COMPLETE,
@@ -111,19 +110,12 @@ def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:
     return codes, samples[:found]
 
 
-_LAST_BYTES = 4
-"""How many bytes at the end of a table's name the hash covers."""
-
 _RELATION_SLOTS = 1 << 10
 """A power of two: how many last codes of relations are remembered, to be tried first."""
 
 _KINDS, _PRESENT_BITS, _SLOT_FOLD = len(KINDS), 1 << (UNTYPED - GIVEN + 1), 8
 """For the key of a relation, a kind and what is present: the number of kinds and of combinations of bits, and by how
 many bits the key is folded, so that relations and kinds are spread over the slots."""
-
-_HASH_FACTOR, _HASH_FOLD = 257, 17
-"""For the hash of a layout: each number is added after a multiplication by the factor; at the end, the upper bits are
-folded onto the lower ones."""
 
 
 @compiled
@@ -159,43 +151,60 @@ def _number_layouts(
             if not present >> DETAIL & 1 or _same_details(rows, cells, row, samples[code]):
                 codes[index] = last = code
                 continue
-        hashed = present * _HASH_FACTOR + rows[KIND, row]
-        start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
-        for step in range(max(length - _LAST_BYTES, 0), length):
-            hashed = (
-                hashed * _HASH_FACTOR + np.int64(source[start + step] if start >= 0 else text[~start + step])
-            ) & HASH_BITS
-        for map_index in range(NEW, DETAIL + 1):
-            begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
-            end = rows[ENDS + map_index, row]
-            hashed = (hashed * _HASH_FACTOR + end - begin) & HASH_BITS
-            if map_index != DETAIL and present >> (COMPLETE - GIVEN + map_index) & 1:
-                hashed = (hashed * _HASH_FACTOR + rows[RELATION, row]) & HASH_BITS
-            else:
-                for cell in range(begin, end):
-                    hashed = (hashed * _HASH_FACTOR + np.int64(cells[map_index, NAME, cell, 1])) & HASH_BITS
-            if present >> (HAS_UNCHANGED - GIVEN) & 1:
-                for cell in range(begin, end):
-                    hashed = (hashed * 2 + (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH)) & HASH_BITS
-        slot = (hashed ^ (hashed >> _HASH_FOLD)) & (len(slots) - 1)
-        is_last = found > 0  # the layout of the row before is tried first
-        code = last if is_last else slots[slot] - 1
-        while code >= 0 and not _same_layout(rows, cells, source, text, row, samples[code]):
-            if not is_last:
-                slot = (slot + 1) & (len(slots) - 1)
-            is_last = False
+        code = last if found > 0 else -1  # the layout of the row before is tried first
+        if code < 0 or not _same_layout(rows, cells, source, text, row, samples[code]):
+            slot = _home_slot(rows, cells, source, text, row) & (len(slots) - 1)
             code = slots[slot] - 1
-        if code < 0:
-            code = found
-            samples[found] = row
-            found += 1
-            slots[slot] = found
+            while code >= 0 and not _same_layout(rows, cells, source, text, row, samples[code]):
+                slot = (slot + 1) & (len(slots) - 1)
+                code = slots[slot] - 1
+            if code < 0:
+                code = found
+                samples[found] = row
+                found += 1
+                slots[slot] = found
         image_bits = present & IMAGE_BITS
         is_complete = present >> (COMPLETE - GIVEN) & IMAGE_BITS == image_bits
         if image_bits and is_complete and not present >> (HAS_UNCHANGED - GIVEN) & 1:
             of_relations[relation_slot, 0], of_relations[relation_slot, 1] = key, code
         codes[index] = last = code
     return found
+
+
+@inner
+def _home_slot(rows: Array, cells: Array, source: Array, text: Array, row: Int) -> Int:
+    """A hash of all that `_same_layout` compares: rows may leave out any columns, whose names have one length."""
+    present = rows[PRESENT, row] >> GIVEN
+    hashed = present * _KINDS + rows[KIND, row]
+    for field in (TABLE_SCHEMA, TABLE_NAME):
+        hashed = _hashed_pair(hashed, source, text, rows[field, row], rows[field + 1, row])
+    for map_index in range(NEW, DETAIL + 1):
+        begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
+        end = rows[ENDS + map_index, row]
+        hashed = spread(hashed ^ end - begin)
+        if map_index != DETAIL and present >> (COMPLETE - GIVEN + map_index) & 1:
+            hashed = spread(hashed ^ rows[RELATION, row])
+        else:
+            for cell in range(begin, end):
+                hashed = _hashed_pair(
+                    hashed, source, text, cells[map_index, NAME, cell, 0], cells[map_index, NAME, cell, 1]
+                )
+                if map_index == DETAIL or not present >> (UNTYPED - GIVEN) & 1:
+                    field = VALUE if map_index == DETAIL else TYPE
+                    hashed = _hashed_pair(
+                        hashed, source, text, cells[map_index, field, cell, 0], cells[map_index, field, cell, 1]
+                    )
+        if present >> (HAS_UNCHANGED - GIVEN) & 1:
+            for cell in range(begin, end):
+                hashed = spread(hashed * 2 ^ (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH))
+    return hashed >> 24 ^ hashed >> 44
+
+
+@inner
+def _hashed_pair(hashed: Int, source: Array, text: Array, start: Int, length: Int) -> Int:
+    """The hash of a text, and of what was hashed before it; NULL is like the empty one."""
+    at, size = np.int64(start), max(np.int64(length), 0)
+    return hashed_text(hashed, source, at, size) if at >= 0 else hashed_text(hashed, text, ~at, size)
 
 
 @inner

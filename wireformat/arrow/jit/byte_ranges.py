@@ -1,6 +1,8 @@
-"""Compiled copies and comparisons of bytes, sixteen at a time, and the step of every hash."""
+"""Compiled copies, comparisons and hashes of bytes."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from ..arrays import Array, Int
 from .compiler import hot
@@ -14,6 +16,27 @@ LOW_BITS, FACTOR = 0x7FFFFFFF, 0x9E3779B1
 def spread(number: Int) -> Int:
     """Returns an int64 whose bits all depend on those of this one."""
     return ((number ^ number >> 31) & LOW_BITS) * FACTOR
+
+
+_WORDS = 8
+"""Words of eight bytes of a text that are hashed, or all if there are less than twice as many."""
+
+
+@hot
+def hashed_text(hashed: Int, data: Array, at: Int, length: Int) -> Int:
+    """Returns the hash of a text, and of what was hashed before it."""
+    hashed = spread(hashed ^ length)
+    if length >= 8:
+        last = at + length - 8
+        for step in range(at, last, 8 if length < 16 * _WORDS else length // _WORDS):
+            hashed = spread(hashed ^ read_64(data, step))
+        return spread(hashed ^ read_64(data, last))
+    if length >= 4:
+        return spread(hashed ^ read_32(data, at) << 31 ^ read_32(data, at + length - 4))
+    word = np.int64(0)
+    for step in range(at, at + length):
+        word = word << 8 | np.int64(data[step])
+    return spread(hashed ^ word)
 
 
 @hot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -166,6 +167,7 @@ class TableVersions:
         last_relation: tuple[int, int, int] | None = None  # one that says the same again tells nothing
         stops = sorted({*grouped(layouts)[0].tolist(), *np.flatnonzero(is_relation).tolist()})
         version_of: dict[tuple[int, int], int] = {}
+        own: defaultdict[int, set[int]] = defaultdict(set)  # of each version, the layouts whose rows keep it
         seen: set[int] = set()
         versions = np.empty(len(indices), np.int64)
         changes: list[int] = []  # where the layout changes, as far as that is known
@@ -186,14 +188,16 @@ class TableVersions:
                 self.current = version_of[key] if key in version_of else self._find_image(rows, index)
             if self._revision != revision:  # then a row may fit another version than before
                 version_of.clear()
+                own.clear()
                 revision = self._revision
             if not is_relation[at]:
                 version_of[key] = version_of[self.current, layout] = self.current
+                own[self.current].add(layout)
             # At a RELATION, or a layout that was not seen before, another version may begin; where rows of some layouts
             # are of other versions, also at any other layout.
             next_stop = bisect_right(stops, at)
             then = stops[next_stop] if next_stop < len(stops) else len(indices)
-            if not all(version_of.get((self.current, one)) == self.current for one in seen):
+            if len(own[self.current]) < len(seen):
                 if at >= known_until:
                     known_until = min(at + _ROWS_AT_ONCE, len(indices))
                     differ = layouts[at + 1 : known_until] != layouts[at : known_until - 1]

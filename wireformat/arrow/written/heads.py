@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from ...events import ROW_CHANGES
 from ..arrays import Array, Int
-from ..jit.byte_ranges import FACTOR, LOW_BITS, same_bytes, spread
+from ..jit.byte_ranges import FACTOR, hashed_text, same_bytes
 from ..jit.compiler import compiled, hot
-from ..jit.intrinsics import read_32, read_64
 from .columns import Lists, Texts, each_alone, is_valid, lists_of, texts_of
 
 MOST_CODES = 1 << 16
@@ -30,9 +29,6 @@ NO_CODE = -1
 
 MOST_TEXT = 1 << 26
 """Bytes of all texts of steps, and how many texts."""
-
-_HASHED = 8
-"""Words of eight bytes of the texts of a step that are hashed, or all if there are less than twice as many."""
 
 _BEFORE, _COUNT, _ENDS, _LETTERS, _LAST, _FIELDS = range(6)
 """Fields of a step: the number before it, the number of texts, -1 for NULL, where their ends and bytes are, and the
@@ -154,20 +150,7 @@ def _has_null(texts: Texts, start: Int, count: Int) -> bool:
 @hot
 def _home_slot(data: Array, at: Int, length: Int, before: Int, count: Int) -> Int:
     """The slot at which the search for a step begins."""
-    hashed = (before * FACTOR ^ count << 20 ^ length) & LOW_BITS
-    if length >= 8:
-        last = at + length - 8
-        stride = 8 if length < 16 * _HASHED else length // _HASHED
-        for step in range(at, last, stride):
-            hashed = spread(hashed ^ read_64(data, step))
-        hashed = spread(hashed ^ read_64(data, last))
-    elif length >= 4:
-        hashed = spread(hashed ^ read_32(data, at) << 31 ^ read_32(data, at + length - 4))
-    else:
-        word = np.int64(0)
-        for step in range(at, at + length):
-            word = word << 8 | np.int64(data[step])
-        hashed = spread(hashed ^ word)
+    hashed = hashed_text(before * FACTOR ^ count << 20, data, at, length)
     return (hashed >> 24 ^ hashed >> 44) & (SLOTS - 1)
 
 
