@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,12 @@ class Version:
         if facts.typmods is not None and self.typmods is not None and facts.typmods != self.typmods:
             return False
         pairs = ((self.types.get(name), type) for name, type in facts.types.items())
-        return all(own is None or type is None or own == type for own, type in pairs)
+        return self.has_types(facts) or all(own is None or type is None or own == type for own, type in pairs)
+
+    def has_types(self, facts: ColumnFacts) -> bool:
+        """Whether it has all columns of a record with these facts, with all types that the record names."""
+        mine, named = self.types.items(), facts.types.items()
+        return named <= mine or all(type is None or (name, type) in mine for name, type in named)
 
     def learn(self, facts: ColumnFacts) -> None:
         """Adds the facts of a record of this version."""
@@ -279,9 +285,8 @@ class TableVersions:
         if len(self.versions) != 1 or self.current != 0:
             return
         version = self.versions[0]
-        has_types = all(type is None or version.types.get(name) == type for name, type in facts.types.items())
         is_known = version.is_complete >= facts.is_complete and version.is_untyped >= facts.is_untyped
-        if has_types and is_known and version.fits(facts):
+        if is_known and version.has_types(facts) and version.fits(facts):
             if len(self._settled) >= _MOST_FOUND:
                 self._settled.clear()
             self._settled.add(layout)
@@ -345,7 +350,7 @@ def _facts_of_images(
     if sent is None or not images:
         return ColumnFacts({}, is_untyped=bool(new or old) and types is None)
     found: dict[str, str | None] = dict.fromkeys(max(images, key=len))
-    found |= dict.fromkeys(name for names in (*images, unchanged or ()) for name in names)
+    found |= dict.fromkeys(chain(*images, unchanged or ()))
     if types is not None:
         found |= dict(zip(sent, types, strict=False))
     return ColumnFacts(found, is_complete=kind == TABLE_INSERT and not unchanged, is_untyped=types is None)
