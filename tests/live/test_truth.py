@@ -192,6 +192,8 @@ def test_a_slot_that_sends_prepared_transactions(db: Database, tmp_path: Path) -
     [
         {"publication": None},
         {"options": {"streaming": "on"}},
+        {"options": {"binary": "on"}, "snapshot": True},
+        {"options": {"binary": True}, "format": "delta", "state": "latest"},
         {"plugin": "test_decoding"},
         {"plugin": "test_decoding", "publication": None, "snapshot": True},
         {"via": "sql", "snapshot": True},

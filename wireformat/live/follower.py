@@ -233,7 +233,8 @@ class Follower:
     def _asked(self, connection: Connection, plugin: str) -> Asked:
         """Returns what is asked of a plugin; raises OptionError."""
         options = self.options
-        asked = ask(connection, plugin, options.publications, options.plugin_options, options.via)
+        is_text = options.snapshot or self._copied() is not None or self.sink.lake.state == "latest"
+        asked = ask(connection, plugin, options.publications, options.plugin_options, options.via, is_text=is_text)
         begins_with_rows = options.snapshot and self.position is None
         if begins_with_rows and (asked.format != "pgoutput" or options.via != "streaming"):
             raise OptionError("option snapshot: needs a slot with the plugin pgoutput, and via='streaming'")
