@@ -105,6 +105,15 @@ def test_what_does_not_fit_into_memory_waits_in_a_file(memory: int) -> None:
     assert found == [(b"abcdefg", 7, 7), (b"hijk", 9, 4)]
 
 
+@pytest.mark.parametrize("memory", [0, 1])
+def test_positions_without_messages_need_no_memory(memory: int) -> None:
+    """An idle slot moves with any memory limit: an empty file is no batch that waits."""
+    batches = Batches(Pieces([piece("", 0, 7), piece("", 0, 9)]), 1 << 20, 60, memory)  # type: ignore[arg-type]
+    found = [(batch.lsn, batch.count) for batch in (batches.next(0), batches.next(0)) if batch is not None]
+    batches.close()
+    assert found == [(7, 0), (9, 0)]
+
+
 def test_a_publication_that_is_dropped_while_it_is_read(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,10 +152,9 @@ class Batches:
             self._spill()
 
     def _spill(self) -> None:
-        """Moves messages to a file. If no transaction has ended, they are those of an open one."""
-        if self._file is None:
-            self._file = MessageFile()
+        """Moves messages, if there are any, to a file. If no transaction has ended, they are those of an open one."""
         for array in self._whole:
+            self._file = self._file or MessageFile()
             self._file.write(array)
         self._whole, self._whole_size = [], 0
 
