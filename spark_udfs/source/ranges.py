@@ -14,7 +14,7 @@ from wireformat.live.checks.findings import CHECKPOINT, Wanted, raise_errors
 from wireformat.live.checks.position import check_start, position_findings
 from wireformat.live.checks.server import all_findings
 from wireformat.live.connection import STEADY_SECONDS, Connection
-from wireformat.live.intake import Intake
+from wireformat.live.intake import Intake, silence_of
 from wireformat.live.plugins import ask
 from wireformat.live.slots import Slot, System, find_slot, find_system, retained_bytes
 from wireformat.live.transaction_ends import Cutter, ends_of
@@ -200,13 +200,16 @@ class SlotRanges:
             try:
                 stream.start(self._slot, start.lsn, asked.options)
                 check_start(connection, self._slot, start.lsn)
+                silence = silence_of(connection)
             except BaseException:
                 stream.close()
                 raise
         self._timeline = system.timeline
         self._buffer = Buffer(start.lsn)
         cutter = Cutter(ends_of(FORMAT), feedback=stream.feedback)
-        self._intake = Intake(stream, cutter, start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS)
+        self._intake = Intake(
+            stream, cutter, start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS, silence=silence
+        )
         return self._intake, self._buffer
 
     def _checked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,24 @@ def test_what_is_tried_again(state: str, passes: bool, tmp_path: Path) -> None:
                 wf.live.follow(server.dsn, tmp_path / "lake", publication="p", **FAST)
             assert (raised.value.sqlstate, raised.value.is_temporary) == (state, False)
     assert len(server.starts) == (2 if passes else 1)
+
+
+@pytest.mark.parametrize(("timeout", "connections"), [("100", 2), ("60000", 1), ("0", 1)])
+def test_a_server_that_is_silent_for_as_long_as_it_may_be(
+    timeout: str, connections: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It skips a large transaction, and asks for an answer after half of its wal_sender_timeout, if it has one."""
+    monkeypatch.setattr("wireformat.live.intake.SILENT_SECONDS", 0.3)
+
+    def play(session: Session, number: int) -> None:
+        if number == 0:
+            time.sleep(1.5)
+        session.idle(FAR)
+
+    server = Walsender(play, end=FAR, answers={"wal_sender_timeout": lambda _: [{"setting": timeout}]})
+    with serving(server):
+        wf.live.follow(server.dsn, tmp_path / "lake", publication="p", reconnect_seconds=60, **FAST)
+    assert len(server.starts) == connections
 
 
 def advancing(server: Walsender) -> Walsender:

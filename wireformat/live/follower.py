@@ -17,7 +17,7 @@ from .checks.findings import Wanted, raise_errors
 from .checks.position import check_start, is_behind
 from .checks.server import all_findings
 from .connection import Connection, Stopped
-from .intake import Intake, SqlIntake
+from .intake import Intake, SqlIntake, silence_of
 from .messages import MessageFile
 from .plugins import Asked, ask
 from .progress import Reports, clock
@@ -194,13 +194,14 @@ class Follower:
         try:
             stream.start(options.slot, start, asked.options)
             check_start(connection, options.slot, start)
+            silence = silence_of(connection)
         except BaseException:
             stream.close()
             raise
         connection.close()
         asks_every = ONCE_ASKS_SECONDS if options.once or until is not None else ASKS_SECONDS
         cutter = Cutter(ends, until, feedback=stream.feedback, is_parallel=asked.is_parallel)
-        intake = Intake(stream, cutter, start, queue_bytes=options.memory_bytes, asks_every=asks_every)
+        intake = Intake(stream, cutter, start, queue_bytes=options.memory_bytes, asks_every=asks_every, silence=silence)
         return intake, Batches(intake, options.batch_bytes, options.batch_seconds, options.memory_bytes)
 
     def _checked(self, connection: Connection) -> tuple[System, Slot]:

@@ -5,6 +5,7 @@ If START_REPLICATION is not available, SQL functions peek at the slot, and advan
 
 from __future__ import annotations
 
+import math
 import selectors
 import threading
 import time
@@ -41,7 +42,7 @@ END_SECONDS = 1.0
 """How long to wait until the server has read the last position and ended the stream, which is only a courtesy."""
 
 SILENT_SECONDS = 120.0
-"""A server that has not answered for this long is treated as lost."""
+"""A server that has not answered for this long is treated as lost, or for longer; see `silence_of`."""
 
 WAITS_SECONDS, WAITS_ASKS = 10.0, 50
 """A server that asks this often in this time, and sends nothing, is being shut down, and waits until all that it has
@@ -60,6 +61,19 @@ POLL_SECONDS = 0.5
 _ENVELOPE = layout(HEAD)
 
 
+def silence_of(connection: Connection) -> float:
+    """Returns after how many seconds without an answer a server is treated as lost. Raises ServerError.
+
+    connection   a connection other than that of the stream, with the same settings
+
+    A server that skips a large transaction answers nothing until half of wal_sender_timeout has passed, and nothing at
+    all without that limit. TCP keepalives then find a server that is gone.
+    """
+    sql = "select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout'"  # in milliseconds
+    limits = [int(row["setting"] or 0) / 1000 or math.inf for row in connection.query(sql)]
+    return max([SILENT_SECONDS, *(2 * limit for limit in limits)])
+
+
 class Intake:
     """Receives a stream that has been started, in a thread. `close` also closes the connection.
 
@@ -69,16 +83,25 @@ class Intake:
     queue_bytes   the most bytes that wait to be written; when there are more, nothing is received, and the server waits
     asks_every    how often the server is asked how far it is, in seconds. Messages outside of transactions, and
                   changes that are not published, do not show it
+    silence       after how many seconds without an answer the server is treated as lost
     """
 
     def __init__(
-        self, connection: Connection, cutter: Cutter, safe: int, *, queue_bytes: int, asks_every: float
+        self,
+        connection: Connection,
+        cutter: Cutter,
+        safe: int,
+        *,
+        queue_bytes: int,
+        asks_every: float,
+        silence: float = SILENT_SECONDS,
     ) -> None:
         self._connection = connection
         self._cutter = cutter
         self._safe = safe
         self._queue_bytes = queue_bytes
         self._asks_every = asks_every
+        self._silence = silence
         self._received = 0
         self._changes_at = time.monotonic()
         self._pieces: deque[Piece] = deque()
@@ -170,7 +193,7 @@ class Intake:
             now = time.monotonic()
             if has_news:
                 heard = now
-            if now - heard > SILENT_SECONDS:
+            if now - heard > self._silence:
                 raise ServerError(f"the server has not answered for {now - heard:.0f} seconds", is_temporary=True)
             if now - asks_since > WAITS_SECONDS:
                 if asks_heard >= WAITS_ASKS:
