@@ -261,6 +261,21 @@ def test_what_is_tried_again(state: str, passes: bool, tmp_path: Path) -> None:
     assert len(server.starts) == (2 if passes else 1)
 
 
+def test_bytes_that_are_no_message(tmp_path: Path) -> None:
+    """libpq gives a stream up of which it cannot find the next message; another connection may be good."""
+
+    def play(session: Session, number: int) -> None:
+        if number == 0:
+            session.keepalive(50)
+            session.garble()
+        session.idle(FAR)
+
+    server = Walsender(play, end=FAR)
+    with serving(server):
+        wf.live.follow(server.dsn, tmp_path / "lake", publication="p", reconnect_seconds=60, **FAST)
+    assert len(server.starts) == 2
+
+
 @pytest.mark.parametrize(("timeout", "connections"), [("100", 2), ("60000", 1), ("0", 1)])
 def test_a_server_that_is_silent_for_as_long_as_it_may_be(
     timeout: str, connections: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

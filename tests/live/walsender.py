@@ -164,6 +164,10 @@ class Session:
         self._connection.sendall(b"d" + struct.pack(">i", 100) + b"w1234")
         raise Cut
 
+    def garble(self) -> None:
+        """Sends a message whose length is less than that of its own field."""
+        self._connection.sendall(b"d" + struct.pack(">i", 2))
+
     def fail(self, state: str, text: str) -> None:
         """Sends an error, and ends the connection."""
         self._error(state, text)

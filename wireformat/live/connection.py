@@ -155,7 +155,10 @@ class Connection:
         with selectors.DefaultSelector() as selector:
             selector.register(self.socket, selectors.EVENT_READ)
             while True:
-                size, row = self._connection.get_copy_data(1)
+                try:
+                    size, row = self._connection.get_copy_data(1)
+                except Exception as error:
+                    raise self._lost(error) from None
                 if size < 0:
                     break
                 if size == 0:
@@ -213,7 +216,10 @@ class Connection:
         get, append, write = self._connection.get_copy_data, gathered.sizes.append, gathered.write
         left, size = most_bytes - gathered.size, 0
         while left > 0:
-            size, data = get(1)
+            try:
+                size, data = get(1)
+            except Exception as error:
+                raise self._lost(error) from None
             if size <= 0:
                 break
             write(data)
@@ -238,8 +244,8 @@ class Connection:
         """Reads the bytes that the server has sent."""
         try:
             self._connection.consume_input()
-        except Exception as error:  # OperationalError of the driver
-            raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
+        except Exception as error:
+            raise self._lost(error) from None
 
     def report(self, received: int, safe: int, *, wants_answer: bool) -> None:
         """Tells the server how far the stream was received, and how far it is safe: it may forget its log up to there.
@@ -251,7 +257,7 @@ class Connection:
             self._connection.put_copy_data(self.feedback.status(received, safe, now, wants_answer))
             self._connection.flush()
         except Exception as error:
-            raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
+            raise self._lost(error) from None
 
     def end(self, selector: selectors.BaseSelector, seconds: float) -> None:
         """Ends the stream, and waits for up to some seconds until the server has released the slot.
@@ -286,8 +292,8 @@ class Connection:
         try:
             connection.send_query(sql.encode())
             connection.flush()
-        except Exception as error:  # OperationalError of the driver
-            raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
+        except Exception as error:
+            raise self._lost(error) from None
         with selectors.DefaultSelector() as selector:
             selector.register(self.socket, selectors.EVENT_READ)
             while True:
@@ -345,6 +351,10 @@ class Connection:
             or (code == _BROKEN_PROTOCOL and _may_pass(text) and any(words in text for words in _POOLER))
         )
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
+
+    def _lost(self, error: Exception) -> ServerError:
+        """Returns what an OperationalError of the driver means."""
+        return ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True)
 
     def _words(self, text: str) -> str:
         """Returns a text of libpq in one line, without secrets."""
