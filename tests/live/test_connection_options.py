@@ -100,6 +100,13 @@ def test_a_service_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
         wf.live.check("service=store", slot="s")
 
 
+@pytest.mark.parametrize("host", ["authentication-db hostaddr=127.0.0.1", "/tmp/permission", "password.invalid"])
+def test_the_name_of_a_server_is_not_why_it_fails(host: str) -> None:
+    with pytest.raises(wf.ServerError) as raised:
+        wf.live.check(f"host={host} port=1 user=password dbname=pg_hba", slot="s")
+    assert raised.value.is_temporary
+
+
 def test_a_style_of_dates_in_the_environment(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """libpq sends PGDATESTYLE after `options`, and the last one counts."""
     monkeypatch.setenv("PGDATESTYLE", "German")

@@ -401,8 +401,9 @@ _DROPPED = "could not open relation with OID"
 
 
 def _may_pass(text: str) -> bool:
-    """Whether a connection may succeed later, by libpq's error, which has no SQLSTATE."""
-    return not any(words in text for words in ("password", "authentication", "does not exist", "pg_hba", "permission"))
+    """Whether a connection may succeed later, by libpq's error, which has no SQLSTATE, and has names in quotes."""
+    said = re.sub('"[^"]*"', "", text)
+    return not any(words in said for words in ("password", "authentication", "does not exist", "pg_hba", "permission"))
 
 
 def _option_literal(text: str) -> str:
