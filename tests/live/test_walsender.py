@@ -389,9 +389,26 @@ def test_a_service_of_libpq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert {one.level for one in found} <= {"ok", "note", "warning"}
 
 
-def test_a_server_is_shown_without_its_password() -> None:
-    target = find_target("host=db user=reader password=secret", "psycopg")
-    assert repr(target) == "Target(host=db user=reader)"
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("host=db user=reader password=secret", "host=db user=reader"),
+        ("host=db user=secret dbname=shop password=secret", "host=db dbname=shop user=****"),
+        ("host=db user=reader:secret dbname=shop", "host=db dbname=shop user=****"),
+        ("host=db dbname='postgresql://reader:secret@db/shop'", "host=db dbname=****"),
+        ("host=db dbname='dbname=shop password=secret'", "host=db dbname=****"),
+    ],
+)
+def test_a_server_is_shown_without_its_password(dsn: str, shown: str) -> None:
+    """Also where it is in a wrong place: libpq reads no connection string there."""
+    target = find_target(dsn, "psycopg")
+    assert repr(target) == f"Target({shown})"
+
+
+def test_a_server_repeats_a_part_of_a_name() -> None:
+    name = f"postgresql://reader:secret@{'d' * 60}/shop"
+    target = find_target(make_conninfo(host="db", dbname=name), "psycopg")
+    assert target.masked(f'FATAL: database "{name[:63]}" does not exist') == 'FATAL: database "****" does not exist'
 
 
 @pytest.mark.parametrize("dsn", ["password=secret oops", "postgresql://u:secret@[bad", "host='x password=secret"])

@@ -28,6 +28,9 @@ _NO_SSLMODE = "unknown"
 """A value of sslmode that libpq refuses before it looks for the server."""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
+_NAME_BYTES = 63
+"""How much of a longer name a server keeps, and repeats."""
+
 _SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")
 MASK = "****"
 
@@ -91,6 +94,9 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
         ) from None
     known = _known(pq, conninfo.make_conninfo, given)
     secrets = {known.get(name, "") for name in _SECRETS} | {os.environ.get("PGPASSWORD", "")}
+    for name in {known.get(name, "") for name in ("dbname", "user")}:
+        if set(name) & set(":="):  # a connection string in a wrong place may have a password
+            secrets |= {name, name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")}
     found = {
         "fallback_application_name": "wireformat",
         **{name: value for name, value in _KEEPALIVES.items() if name not in known},
@@ -100,13 +106,14 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
         **parameters,
     }
     shown = " ".join(f"{name}={given[name]}" for name in _SHOWN if given.get(name))
-    return Target(
+    target = Target(
         conninfo.make_conninfo("", **found),
         shown or "the default server",
         _masks(secrets),
         _seconds(known.get("connect_timeout"), known.get("host", "")),
         pq,
     )
+    return target._replace(shown=target.masked(target.shown))
 
 
 def _known(pq: Any, make_conninfo: Any, given: Mapping[str, Any]) -> dict[str, str]:
