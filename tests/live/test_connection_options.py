@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,9 +11,10 @@ from typing import Any
 import psycopg.conninfo
 import pytest
 from psycopg import pq
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import wireformat as wf
+from wireformat.live.connection import Connection
 from wireformat.live.driver import Target, find_target
 
 from .databases import Database, changes_of
@@ -42,7 +44,7 @@ def said(how: str, dsn: str, options: dict[str, str], folder: Path, patch: pytes
 
 def used(target: Target) -> dict[str, str]:
     """What libpq makes of the connection string of a target."""
-    connection = pq.PGconn.connect_start(target.conninfo.encode())
+    connection = pq.PGconn.connect_start(target.attempts[0].encode())
     try:
         return {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}
     finally:
@@ -87,11 +89,37 @@ def test_the_timeout_of_the_user(how: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_each_host_of_a_service_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dsn = said("service", "", {"host": "a,b", "connect_timeout": "3", "sslpassword": "sesame"}, tmp_path, monkeypatch)
+    hosts = {"host": "127.0.0.1,/tmp", "port": "7,8"}
+    dsn = said("service", "", {**hosts, "connect_timeout": "3", "sslpassword": "sesame"}, tmp_path, monkeypatch)
     target = find_target(dsn, "psycopg")
-    assert target.seconds == 6
+    assert target.seconds == 3
+    found = [conninfo_to_dict(one) for one in target.attempts]
+    assert [(one["host"], one["port"]) for one in found] == [("127.0.0.1", "7"), ("/tmp", "8")]
     assert target.shown == "service=shop"
     assert target.masked("open sesame") == "open ****"
+
+
+@pytest.mark.parametrize("how", ["dsn", "service"])
+def test_a_host_that_never_answers_does_not_use_up_the_time(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel accepts the connection, as of a server that is stopped."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        serving(Walsender(plays([]), end=1)) as server,
+    ):
+        hosts = {"host": "127.0.0.1,127.0.0.1", "port": f"{silent.getsockname()[1]},{server.port}"}
+        dsn = said(how, server.dsn if how == "dsn" else "", {**hosts, "connect_timeout": "2"}, tmp_path, monkeypatch)
+        with Connection(make_conninfo(dsn, sslmode="disable", gssencmode="disable")) as connection:
+            assert connection.version == 18
+
+
+def test_an_error_names_the_hosts_that_were_tried() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(wf.ServerError) as raised:
+        Connection(f"host=127.0.0.1,127.0.0.2 port={silent.getsockname()[1]},1 user=a dbname=x connect_timeout=1")
+    assert raised.value.is_temporary
+    assert 'no answer from "127.0.0.1" within 1 second; ' in str(raised.value)
+    assert 'connection to server at "127.0.0.2"' in str(raised.value)
 
 
 def test_a_service_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from ..errors import OptionError, ServerError
+from ..errors import OptionError, ServerError, counted
 from ..lsn import lsn_text
 from ..options.checks import one_of
 from ..options.gaussdb import FOLLOWED_VIA
@@ -57,19 +57,14 @@ class Connection:
         self.on_wait: Callable[[], None] = lambda: None
         self.target: Target = find_target(dsn, driver, **({"replication": "database"} if self.replicates else {}))
         self._pq = self.target.pq
-        connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
-        self._connection: Any = connection
+        self._connection: Any = None
         self._gap: str | None = None
         self._has_queried = False
         try:
-            # Now the password of a password file or a service is also known.
-            self.target = self.target.with_secret(bytes(connection.password or b"").decode("utf-8", "replace"))
-            failure = self._connect(connection)
-            if failure is not None:
-                raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
+            connection = self._connect()
             self._set_styles()
         except BaseException:
-            connection.finish()
+            self.close()
             raise
         connection.notice_handler = self._take_notice
         self._escaping = self._pq.Escaping(connection)
@@ -77,7 +72,24 @@ class Connection:
         self.version = number // 10_000
         self.feedback: Feedback = feedback_of(number)
 
-    def _connect(self, connection: Any) -> str | None:
+    def _connect(self) -> Any:
+        """Connects to the first server that answers. A refusal that stays ends the attempts, as in libpq."""
+        failures: list[str] = []
+        for conninfo in self.target.attempts:
+            self._connection = self._pq.PGconn.connect_start(conninfo.encode())
+            # Now the password of a password file or a service is also known.
+            self.target = self.target.with_secret(bytes(self._connection.password or b"").decode("utf-8", "replace"))
+            failure = self._attempt(self._connection)
+            if failure is None:
+                return self._connection
+            failures.append(failure)
+            if not _may_pass(failure):
+                break
+            self.close()
+        told = "; ".join(dict.fromkeys(failures))
+        raise ServerError(f"connection to {self.target.shown}: {told}", is_temporary=_may_pass(failures[-1]))
+
+    def _attempt(self, connection: Any) -> str | None:
         """Connects. Returns why it failed, or None. Other threads run meanwhile, unlike in `PGconn.connect`."""
         deadline = time.monotonic() + self.target.seconds
         polling = self._pq.PollingStatus
@@ -92,7 +104,9 @@ class Connection:
                     if self._stop.is_set():
                         raise Stopped
                     if time.monotonic() >= deadline:
-                        return f"no answer within {self.target.seconds:.0f} seconds"
+                        host = (connection.host or b"the server").decode("utf-8", "replace")
+                        limit = counted(round(self.target.seconds), "second")
+                        return self._words(f'no answer from "{host}" within {limit}')
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
@@ -281,7 +295,8 @@ class Connection:
 
     def close(self) -> None:
         """Closes the connection."""
-        self._connection.finish()
+        if self._connection is not None:
+            self._connection.finish()
 
     def _result(self, sql: str) -> Any:
         """Returns the result of a statement, or of the last of several.

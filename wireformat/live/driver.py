@@ -28,6 +28,9 @@ _NO_SSLMODE = "unknown"
 """A value of sslmode that libpq refuses before it looks for the server."""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
+_HOSTS = ("host", "hostaddr", "port", "target_session_attrs", "load_balance_hosts")
+"""Parameters that say which servers are tried, and in which order."""
+
 _NAME_BYTES = 63
 """How much of a longer name a server keeps, and repeats."""
 
@@ -38,14 +41,14 @@ MASK = "****"
 class Target(NamedTuple):
     """A server, and the driver that connects to it.
 
-    conninfo   the connection string, with passwords
+    attempts   the connection strings, with passwords, in their order: one for each host or address
     shown      the same for messages: host, port, database and user
     secrets    texts that no message may contain
-    seconds    the time limit of a connection
+    seconds    the time limit of each attempt; libpq itself leaves that to its blocking functions
     pq         the driver's module `pq`
     """
 
-    conninfo: str
+    attempts: tuple[str, ...]
     shown: str
     secrets: tuple[str, ...]
     seconds: float
@@ -106,11 +109,16 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
         **parameters,
     }
     shown = " ".join(f"{name}={given[name]}" for name in _SHOWN if given.get(name))
+    hosts = {name: known[name] for name in _HOSTS if name in known}
+    try:
+        attempts = conninfo.conninfo_attempts({**found, **hosts})
+    except Exception:  # libpq says what is wrong with them
+        attempts = [found]
     target = Target(
-        conninfo.make_conninfo("", **found),
+        tuple(conninfo.make_conninfo("", **one) for one in attempts),
         shown or "the default server",
         _masks(secrets),
-        _seconds(known.get("connect_timeout"), known.get("host", "")),
+        _seconds(known.get("connect_timeout")),
         pq,
     )
     return target._replace(shown=target.masked(target.shown))
@@ -156,10 +164,10 @@ def _masks(secrets: set[str]) -> tuple[str, ...]:
     return tuple(sorted((secret for secret in secrets if secret), key=len, reverse=True))
 
 
-def _seconds(timeout: object, hosts: str) -> float:
-    """Returns the time limit of a connection. With several hosts, each may take this long. 0 means no limit."""
+def _seconds(timeout: object) -> float:
+    """Returns the time limit of an attempt to connect. 0 means no limit."""
     try:
         seconds = float(str(timeout)) if timeout else CONNECT_SECONDS
     except ValueError:  # libpq says what is wrong with it
         seconds = CONNECT_SECONDS
-    return (seconds if seconds > 0 else 1e6) * (hosts.count(",") + 1)
+    return seconds if seconds > 0 else 1e6
