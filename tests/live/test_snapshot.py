@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,23 @@ def test_generated_columns_are_copied_where_they_are_sent(tmp_path: Path, instal
     assert (rows["twice"].to_pylist() if "twice" in rows.column_names else None) == (
         [2, 4] if installed >= 18 else None
     )
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("installed", sorted(installations()))
+def test_time_limits_of_the_database_do_not_end_a_snapshot(tmp_path: Path, installed: int) -> None:
+    """The slot and then the copy wait for a transaction, longer than a statement may take."""
+    with running(installations()[installed]) as server, database(server, "limited") as db:
+        db.execute("insert into t values (1, 'a', 1)")
+        with closing(server.connect("limited")) as other:
+            other.execute("begin; lock table t")
+            for (name,) in db.rows(
+                "select name from pg_settings where name ~ '^[a-z_]*(statement|lock|tion)_timeout$'"
+            ):
+                if name != "authentication_timeout":
+                    db.execute(f"alter database limited set {name} = '500ms'")
+            threading.Timer(2, other.close).start()
+            db.follow(tmp_path, create_slot=True, snapshot=True)
+        db.execute("insert into t values (2, 'b', 1)")
+        db.follow(tmp_path)
+        assert told(tmp_path) == [("insert", 1), ("insert", 2)]

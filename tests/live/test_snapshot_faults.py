@@ -97,6 +97,25 @@ def test_a_connection_that_is_lost_when_a_snapshot_begins(
     check_lake(db, lake)
 
 
+def test_a_conflict_with_the_log_of_a_standby(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is copied again, and the error says which settings of the standby prevent it."""
+    copy, told = Connection.copy, list[str]()
+
+    def canceled(self: Connection, sql: str) -> Any:
+        if not told:
+            self.query("do $$ begin raise exception using errcode = '40001', message = 'conflict'; end $$")
+        return copy(self, sql)
+
+    monkeypatch.setattr(Connection, "copy", canceled)
+    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    db.execute("insert into t values (1, 'a', 1)")
+    lake = tmp_path / "lake"
+    db.follow(lake, on_progress=lambda now: told.append(now.state) if "conflict" in now.state else None, **SNAPSHOT)
+    assert "snapshot of public.t: conflict" in told[0].replace("ERROR: ", "")
+    assert "hot_standby_feedback" in told[0]
+    check_lake(db, lake)
+
+
 @pytest.mark.parametrize("full", ["lake", "temporary files"])
 def test_a_disk_that_is_full(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str) -> None:
     """The snapshot waits until there is room."""

@@ -234,6 +234,10 @@ class Session:
             self._send(b"W", struct.pack(">bh", 0, 0))
             self._server.play(self, len(self._server.starts) - 1)
             raise Cut
+        if query.startswith("SET"):
+            self._send(b"C", b"SET\0")
+            self._send(b"Z", b"I")
+            return
         try:
             rows = self._server.rows(query)
         except Refused as refused:

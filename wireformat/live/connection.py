@@ -62,14 +62,14 @@ class Connection:
         self._has_queried = False
         try:
             connection = self._connect()
-            self._set_styles()
+            number = server_version(connection)
+            self.version = number // 10_000
+            self._set()
         except BaseException:
             self.close()
             raise
         connection.notice_handler = self._take_notice
         self._escaping = self._pq.Escaping(connection)
-        number = server_version(connection)
-        self.version = number // 10_000
         self.feedback: Feedback = feedback_of(number)
 
     def _connect(self) -> Any:
@@ -110,16 +110,20 @@ class Connection:
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
-    def _set_styles(self) -> None:
-        """Sets the style of dates again if PGDATESTYLE has changed it: libpq sends that after the driver's settings.
+    def _set(self) -> None:
+        """Sets what no option of the connection can.
 
-        A server that does not know the encoding of its texts sends them as they are, and not only those in UTF-8.
+        Copies, slots and streams take their time. libpq sends PGDATESTYLE after the driver's settings. A server that
+        does not know the encoding of its texts sends them as they are, and not only those in UTF-8.
         """
-        status, done = self._connection.parameter_status, self._pq.ExecStatus.COMMAND_OK
+        status = self._connection.parameter_status
+        settings = [f"{name} = 0" for name, first in _TIMEOUTS.items() if self.version >= first]
         if not (status(b"DateStyle") or b"ISO").startswith(b"ISO"):
-            self._check(self._result("SET datestyle = ISO"), done)
+            settings.append("datestyle = ISO")
         if status(b"server_encoding") == b"SQL_ASCII":
-            self._check(self._result("SET client_encoding = SQL_ASCII"), done)
+            settings.append("client_encoding = SQL_ASCII")
+        if settings:
+            self._check(self._result("; ".join(f"SET {one}" for one in settings)), self._pq.ExecStatus.COMMAND_OK)
 
     def __enter__(self) -> Connection:
         return self
@@ -376,6 +380,16 @@ class Connection:
         return self.target.masked(re.sub(r"\s*\n\s*(?=[A-Z])", "; ", text.strip()))
 
 
+_TIMEOUTS = {
+    "statement_timeout": 10,
+    "lock_timeout": 10,
+    "idle_in_transaction_session_timeout": 10,
+    "idle_session_timeout": 14,
+    "transaction_timeout": 17,
+}
+"""Limits that a role or database may have, and the PostgreSQL from which on they are set to none: a server refuses
+names that it does not know, and so the whole connection if they are among its options."""
+
 _NOT_READY = b"55000"
 """SQLSTATE of an object that is not in the state that is needed."""
 
@@ -388,6 +402,7 @@ _TEMPORARY = (
     "08003",
     "08006",
     "08007",
+    "40001",
     "57P01",
     "57P02",
     "57P03",
@@ -396,9 +411,9 @@ _TEMPORARY = (
     "55006",
     _DISK_FULL,
 )
-"""SQLSTATEs of errors that may pass: a lost connection, a server that starts or stops, too many connections, an active
-slot, a full disk. A broken protocol (08P01), a refusal (08004) and a dropped database (57P04) do not pass, though they
-are of the same classes."""
+"""SQLSTATEs of errors that may pass: a lost connection, a conflict with the log that a standby replays, a server that
+starts or stops, too many connections, an active slot, a full disk. A broken protocol (08P01), a refusal (08004) and a
+dropped database (57P04) do not pass, though they are of the same classes."""
 
 _BROKEN_PROTOCOL = "08P01"
 

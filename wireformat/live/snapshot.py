@@ -165,6 +165,9 @@ def _begin(connection: Connection) -> int:
 _CHANGED = ("42P01", "42703", "3F000", "40P01")
 """SQLSTATEs of a table, column or schema that does not exist, and of a deadlock with a statement that alters it."""
 
+_CONFLICT = "40001"
+"""SQLSTATE of a copy on a standby, which replays the removal of rows that the copy must still see."""
+
 _FORBIDDEN = "42501"
 """SQLSTATE of a role that lacks a privilege, or from which policies would hide rows."""
 
@@ -190,6 +193,13 @@ def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
                 f"snapshot of {written(name)}: {error}; the role needs SELECT on the table, and BYPASSRLS if the table "
                 "has row-level security (ALTER ROLE … BYPASSRLS): its policies would leave rows out",
                 sqlstate=error.sqlstate,
+            ) from None
+        if error.sqlstate == _CONFLICT:
+            raise ServerError(
+                f"snapshot of {written(name)}: {error}; if it comes again, set hot_standby_feedback, or a longer "
+                "max_standby_streaming_delay, on the standby",
+                sqlstate=error.sqlstate,
+                is_temporary=True,
             ) from None
         if error.sqlstate not in _CHANGED:
             raise
