@@ -125,6 +125,26 @@ def test_test_decoding_of_opengauss(tmp_path: Path) -> None:
     assert """"skip-empty-xacts" 'on'""" in server.starts[0]
 
 
+def test_gaussdb_in_another_encoding_with_a_broken_record(tmp_path: Path) -> None:
+    """They are read as a Capture reads them, also where transactions are searched for."""
+    row = wf.TupleData(names=("id", "name"), values=("1", "\u4e2d\u6587"), types=("integer", "text"))
+    insert = wf.Insert(table_schema="public", table_name="t", new=row)
+    events = (wf.Begin(xid=5), insert, insert, wf.Commit(xid=5, csn=9, commit_time="2024-01-01 00:00:00+00"))
+    payloads = list(wf.encode(events, "mppdb-json", encoding="gbk"))
+    payloads[1] = payloads[1][:-9]
+    reading: dict[str, Any] = {"encoding": "gbk", "mode": "DROPMALFORMED"}
+    messages = [(10 * (index + 1), payload) for index, payload in enumerate(payloads)]
+    server = Walsender(plays(messages), "mppdb_decoding", end=1 << 40, version="9.2.4")
+    with serving(server):
+        options = {"parallel-decode-num": 1}
+        rejects = tmp_path / "rejects"
+        wf.live.follow(server.dsn, tmp_path / "lake", options=options, rejects=str(rejects), **reading, **FAST)
+    wf.Capture(payloads, "mppdb-json", **reading).write(tmp_path / "expected")
+    check_same(tmp_path)
+    assert changes_of(tmp_path / "lake")["name"].to_pylist() == ["\u4e2d\u6587"]
+    assert sum(pq.read_table(file).num_rows for file in rejects.iterdir()) == 1
+
+
 def check_same(folder: Path) -> None:
     """The lake that was followed has the rows of the one that was written at once, in order."""
     expected = wf.lake.tables(folder / "expected").to_pylist()

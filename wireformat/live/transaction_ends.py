@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -92,24 +94,32 @@ class FirstBytes:
 
 
 class RecordKinds:
-    """Formats with several records in a message, whose kinds the scan finds."""
+    """Formats with several records in a message, whose kinds the scan finds.
+
+    reading   how a Capture reads the stream: mode, encoding, encoding_errors. Other options are not used
+
+    A record that cannot be read may be the BEGIN of a transaction, which is then open until the next one that ends.
+    """
 
     time_at = _SENT_AT
     _KINDS = ("BEGIN", "COMMIT", "ABORT", "PREPARE")
 
-    def __init__(self, format: str) -> None:
+    def __init__(self, format: str, reading: Mapping[str, Any]) -> None:
         self._format = format
+        self._reading = {name: reading[name] for name in ("encoding", "encoding_errors") if name in reading}
+        if reading.get("mode", "FAILFAST") != "FAILFAST":  # also what is dropped may be a BEGIN
+            self._reading["mode"] = "PERMISSIVE"
         self._lsns: dict[int, int] = {}
 
     def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
         """See TransactionEnds.find. A message in which another transaction begins is not the end of one."""
         plain = without_envelopes(messages)
-        rows = changes(plain, self._format, columns=["message", "kind", "lsn"], kinds=self._KINDS)
+        rows = changes(plain, self._format, columns=["message", "kind", "lsn"], kinds=self._KINDS, **self._reading)
         kind = rows["kind"].to_numpy(zero_copy_only=False)
         message = rows["message"].to_numpy()
         lsns = rows["lsn"].to_pylist()
         is_last = np.append(message[1:] != message[:-1], True) if len(message) else np.zeros(0, bool)
-        is_begin = kind == "BEGIN"
+        is_begin = (kind == "BEGIN") | (kind == "CORRUPT")
         ends = np.flatnonzero(is_last & ~is_begin)
         self._lsns = {int(message[row]): unsigned(lsns[row]) for row in ends.tolist() if lsns[row] is not None}
         return plain, message[is_last & is_begin], message[ends]
@@ -190,13 +200,13 @@ class Cutter:
         return Piece(plain, whole, lsn, received, asked, ended_us)
 
 
-def ends_of(format: str) -> TransactionEnds:
-    """Returns what finds the ends of transactions of a format."""
+def ends_of(format: str, reading: Mapping[str, Any] = MappingProxyType({})) -> TransactionEnds:
+    """Returns what finds the ends of transactions of a format; `reading` is that of RecordKinds."""
     if format == "pgoutput":
         return FirstBytes(b"B", b"C", END_LSN_AT, _COMMIT_TIME_AT, has_envelope=True)
     if format == "test-decoding":
         return FirstBytes(b"B", b"CP", _LSN_AT, _SENT_AT, has_envelope=False)
-    return RecordKinds(format)
+    return RecordKinds(format, reading)
 
 
 def _keepalives(found: pa.Array) -> list[int]:
