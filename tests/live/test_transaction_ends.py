@@ -88,7 +88,7 @@ def test_texts_in_other_encodings_do_not_move_the_ends(format: str, options: dic
     for value in (letter, f"{letter}'", f'{letter}"', f"{letter}',\"}}]", f"{letter}\nCOMMIT 5"):
         messages = gaussdb_transaction(format, options, value, encoding)
         for reading in ({"encoding": encoding}, {"encoding_errors": "replace", "mode": "DROPMALFORMED"}):
-            cutter = Cutter(ends_of(format, reading), feedback=GAUSSDB_FEEDBACK)
+            cutter = Cutter(ends_of(format, **reading), feedback=GAUSSDB_FEEDBACK)
             found = [cut(cutter, [one]).whole for one in messages]
             assert found == [0] * (len(messages) - 1) + [1]
 
@@ -99,10 +99,10 @@ def test_a_transaction_with_a_broken_record_is_not_cut(broken: str) -> None:
     begin, row, commit = gaussdb_transaction("mppdb-json", {}, "a", "utf-8")
     messages = [begin, row, commit, begin, row, commit]
     messages[["BEGIN", "row", "COMMIT"].index(broken)] = sent(100, b"{")
-    cutter = Cutter(ends_of("mppdb-json", {"mode": "DROPMALFORMED"}), feedback=GAUSSDB_FEEDBACK)
+    cutter = Cutter(ends_of("mppdb-json", mode="DROPMALFORMED"), feedback=GAUSSDB_FEEDBACK)
     keepalive = b"k" + (1000).to_bytes(8, "little") + bytes(17)
     found = [cut(cutter, [one, keepalive]) for one in messages]
     ends = [index for index, piece in enumerate(found) if piece.lsn is not None]
     assert ends == ([5] if broken == "COMMIT" else [2, 5])
     with pytest.raises(wf.ShortData):
-        cut(Cutter(ends_of("mppdb-json", {"mode": "FAILFAST"}), feedback=GAUSSDB_FEEDBACK), messages)
+        cut(Cutter(ends_of("mppdb-json", mode="FAILFAST"), feedback=GAUSSDB_FEEDBACK), messages)

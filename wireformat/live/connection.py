@@ -57,7 +57,7 @@ class Connection:
         self.on_wait: Callable[[], None] = lambda: None
         self.target: Target = find_target(dsn, driver, **({"replication": "database"} if self.replicates else {}))
         self._pq = self.target.pq
-        self._connection: Any = None
+        self._connection: Any
         self._gap: str | None = None
         self._has_queried = False
         try:
@@ -299,8 +299,7 @@ class Connection:
 
     def close(self) -> None:
         """Closes the connection."""
-        if self._connection is not None:
-            self._connection.finish()
+        self._connection.finish()
 
     def _result(self, sql: str) -> Any:
         """Returns the result of a statement, or of the last of several.

@@ -186,7 +186,7 @@ class Follower:
         self, connection: Connection, asked: Asked, start: int, until: int | None
     ) -> tuple[Intake | SqlIntake, Batches]:
         """Starts to receive the stream from an LSN. Arguments are those of `_write_stream`."""
-        options, ends = self.options, ends_of(asked.format, self.sink.reading)
+        options, ends = self.options, ends_of(asked.format, **self.sink.reading)
         if options.via == "sql":  # each look is a batch: the next one would begin with the same changes
             looks = SqlIntake(connection, Cutter(ends, until), options.slot, asked.format, asked.options, start)
             return looks, Batches(looks, 1, 0, options.memory_bytes)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -104,9 +102,11 @@ class RecordKinds:
     time_at = _SENT_AT
     _KINDS = ("BEGIN", "COMMIT", "ABORT", "PREPARE")
 
-    def __init__(self, format: str, reading: Mapping[str, Any]) -> None:
+    def __init__(self, format: str, **reading: Any) -> None:
         self._format = format
-        self._reading = {name: reading[name] for name in ("encoding", "encoding_errors") if name in reading}
+        self._reading: dict[str, Any] = {
+            name: reading[name] for name in ("encoding", "encoding_errors") if name in reading
+        }
         if reading.get("mode", "FAILFAST") != "FAILFAST":  # also what is dropped may be a BEGIN
             self._reading["mode"] = "PERMISSIVE"
         self._lsns: dict[int, int] = {}
@@ -200,13 +200,13 @@ class Cutter:
         return Piece(plain, whole, lsn, received, asked, ended_us)
 
 
-def ends_of(format: str, reading: Mapping[str, Any] = MappingProxyType({})) -> TransactionEnds:
+def ends_of(format: str, **reading: Any) -> TransactionEnds:
     """Returns what finds the ends of transactions of a format; `reading` is that of RecordKinds."""
     if format == "pgoutput":
         return FirstBytes(b"B", b"C", END_LSN_AT, _COMMIT_TIME_AT, has_envelope=True)
     if format == "test-decoding":
         return FirstBytes(b"B", b"CP", _LSN_AT, _SENT_AT, has_envelope=False)
-    return RecordKinds(format, reading)
+    return RecordKinds(format, **reading)
 
 
 def _keepalives(found: pa.Array) -> list[int]:
