@@ -119,7 +119,7 @@ class Version:
         return self.has_types(facts) or all(own is None or type is None or own == type for own, type in pairs)
 
     def has_types(self, facts: ColumnFacts) -> bool:
-        """Whether it has all columns of a record with these facts, with all types that the record names."""
+        """Whether it has the types that a record with these facts names."""
         mine, named = self.types.items(), facts.types.items()
         return named <= mine or all(type is None or (name, type) in mine for name, type in named)
 
