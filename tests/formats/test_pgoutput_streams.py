@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +71,12 @@ def test_any_binary_cell(name: str, cells: list[bytes], encoding: str) -> None:
     sizes = {"smallint": 2, "integer": 4, "bigint": 8, "boolean": 1, "oid": 4, "date": 4, "real": 4, "uuid": 16}
     for data, event in zip(cells, events[1:], strict=True):
         assert name not in sizes or isinstance(event, wf.Insert) == (len(data) == sizes[name])
+
+
+def test_an_event_that_is_refused_changes_nothing() -> None:
+    """Also not the number of the next relation that is made."""
+    good = wf.Insert(table_schema="s", table_name="t", new=wf.TupleData(("a",), ("1",), ("integer",)))
+    writer = wf.FORMATS[FORMAT].writer({}, encoding="utf-8", batch_bytes=0)
+    with pytest.raises(wf.EncodeError):
+        writer.write(replace(good, table_name="u", old=good.new))
+    assert writer.write(good) == [*wf.encode([good], FORMAT)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import wireformat as wf
+from wireformat.formats.adapt import adapted
 
 from ..engines import FORMAT, read
 from ..handmade import HEARTBEAT, begin, cell, change, commit, message, new, record, time, user, xid
@@ -180,3 +182,22 @@ def test_written_messages_are_read_back() -> None:
         BARE,
         FRAMED,
     ]
+
+
+@pytest.mark.parametrize("format", sorted({*wf.FORMATS} - {"pgoutput"}))
+@pytest.mark.parametrize("sending_batch", [0, 1])
+def test_a_refused_row_does_not_lose_the_begin_that_waits(format: str, sending_batch: int) -> None:
+    options: dict[str, Any] = {"skip-empty-xacts": True}
+    if format.startswith("gaussdb-"):
+        options["sending-batch"] = sending_batch
+    rows = [replace(INSERT, new=wf.TupleData(("a",), (value,), ("text",))) for value in ("\U0001f600", "1")]
+    begin, commit = replace(BEGIN, commit_time=None), replace(COMMIT, commit_time=None)
+    events = [adapted(event, format)[0] for event in (begin, *rows, commit)]
+    writer = wf.FORMATS[format].writer(options, encoding="gbk", batch_bytes=0)
+    messages = writer.write(events[0])
+    with pytest.raises(wf.EncodeError):
+        writer.write(events[1])
+    for event in events[2:]:
+        messages += writer.write(event)
+    messages += writer.flush()
+    assert [event.kind for event in read(messages, format=format)] == ["BEGIN", "INSERT", "COMMIT"]

@@ -204,3 +204,8 @@ def test_events_are_not_held() -> None:
 def test_arguments_are_checked(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(wf.OptionError, match=words):
         stream(**arguments)
+
+
+def test_events_are_as_they_are_read() -> None:
+    events = [*stream(1, 60, format="pgoutput")]
+    assert [*wf.decode(wf.encode(events, "pgoutput"), "pgoutput")] == events

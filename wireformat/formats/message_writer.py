@@ -146,7 +146,9 @@ class MessageWriter:
         form: Callable[[type[Event]], RecordForm | None] = lambda event: None,
     ) -> None:
         self._name = name
-        self._empty: EmptyTransactions[Event] | None = EmptyTransactions() if options.get("skip-empty-xacts") else None
+        self._empty: EmptyTransactions[tuple[bytes, bool]] | None = (
+            EmptyTransactions() if options.get("skip-empty-xacts") else None
+        )
         self._packing = packing
         self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
         self._body = body
@@ -158,8 +160,9 @@ class MessageWriter:
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
-        written = (event,) if self._empty is None else self._empty.take(RecordFacts.of(event), event)
-        return [message for one in written for message in self._messages(one)]
+        made = self._made(event)
+        written = (made,) if self._empty is None else self._empty.take(RecordFacts.of(event), made)
+        return [message for one in written for message in self._messages(*one)]
 
     def flush(self) -> list[bytes]:
         """See Writer.flush."""
@@ -173,26 +176,35 @@ class MessageWriter:
             return None
         return None if layout is None else (layout, None)
 
-    def _messages(self, event: Event) -> list[bytes]:
-        whole = self._whole(event)
-        return self._append(event) if whole is None else [*self.flush(), whole]
-
-    def _append(self, event: Event) -> list[bytes]:
+    def _messages(self, made: bytes, is_whole: bool) -> list[bytes]:
+        """Returns the messages that are complete with one that is whole, or with a record."""
+        if is_whole:
+            return [*self.flush(), made]
         packing = self._packing
+        if packing.record is None:
+            return [made]
+        self._records.append(made)
+        self._bytes += len(made) + len(packing.separator)
+        full = XLOG_DATA_HEADER_BYTES + self._bytes - len(packing.separator) > self._batch_bytes
+        return self._send(packing.full) if full else []
+
+    def _made(self, event: Event) -> tuple[bytes, bool]:
+        """Returns the bytes of an event, and whether they are a message by themselves. It changes nothing."""
+        whole = self._whole(event)
+        if whole is not None:
+            return whole, True
+        record = self._packing.record
         try:
             body = self._body(event)
         except EncodeError as error:
             raise EncodeError(f"{self._name} {event.kind}: {error}") from None
         if len(body) > RECORD_BYTES - 8:
             raise LimitExceeded(f"limits.RECORD_BYTES is {RECORD_BYTES}, the record has {len(body) + 8} bytes")
-        if packing.record is None:
-            return [body]
+        if record is None:
+            return body, False
         if event.lsn is None or not 0 <= event.lsn < 1 << 64:
             raise EncodeError(f"{self._name} {event.kind}: expected an lsn of 64 bits, got {event.lsn}")
-        self._records.append(packing.record(event.lsn, body))
-        self._bytes += len(self._records[-1]) + len(packing.separator)
-        full = XLOG_DATA_HEADER_BYTES + self._bytes - len(packing.separator) > self._batch_bytes
-        return self._send(packing.full) if full else []
+        return record(event.lsn, body), False
 
     def _send(self, end: bytes) -> list[bytes]:
         message = self._packing.separator.join(self._records) + end

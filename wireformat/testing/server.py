@@ -29,6 +29,7 @@ from ..events import (
     Update,
 )
 from ..pgtypes import type_oid
+from ..times import time_text
 from .tables import LONG, MAKE, Column, Key, Table, Values, text_value
 
 
@@ -258,7 +259,7 @@ class Server:
 
     def _next_time(self) -> str:
         self.time += timedelta(microseconds=self.chance.randrange(1, 10**6))
-        return f"{self.time.replace(tzinfo=None).isoformat(' ', 'microseconds')}+00"
+        return str(time_text(round(self.time.timestamp() * 10**6)))
 
     def _changed(self, one: _MadeTransaction, xid: int | None) -> Iterator[Event]:
         """Some changes, with the relations that they need."""

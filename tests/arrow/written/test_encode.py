@@ -310,3 +310,28 @@ def test_a_relation_that_says_the_same_again(monkeypatch: pytest.MonkeyPatch) ->
         delete,
     ]
     check(table(events), events, "pgoutput")
+
+
+@pytest.mark.parametrize("engine", ["scan", "declaration"])
+def test_a_fact_that_is_null_is_not_there(engine: str) -> None:
+    facts = [[("first_lsn", "0/1"), ("username", None)], [("first_lsn", "0/1")]]
+    rows = [{"kind": "BEGIN", "lsn": 1, "csn": 1, "detail": detail} for detail in facts]
+    found, expected = (
+        wf.arrow.encode(
+            pa.Table.from_pylist([row], wf.arrow.CHANGES),
+            "gaussdb-binary",
+            options={"include-user": 1},
+            engine=engine,
+        )
+        for row in rows
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize("engine", ["scan", "declaration"])
+def test_truncates_of_two_streams_are_not_one(engine: str) -> None:
+    """They may have the same position."""
+    at: dict[str, Any] = {"kind": "TRUNCATE", "message": 0, "record": 0, "table_schema": "s"}
+    rows = [{**at, "table_name": "t"}, {**at, "table_name": "u", "detail": [("cascade", "true")]}]
+    written = wf.arrow.encode(pa.Table.from_pylist(rows, wf.arrow.CHANGES), "test-decoding", engine=engine)
+    assert written.to_pylist() == [b"table s.t: TRUNCATE: (no-flags)", b"table s.u: TRUNCATE: cascade"]

@@ -105,7 +105,7 @@ class RowEvents:
 
     def _facts(self, kind: type[Event], rows: list[Row]) -> dict[str, Any]:
         row = rows[0]
-        detail = dict(row.get("detail") or ())
+        detail = {name: text for name, text in row.get("detail") or () if text is not None}
         found: dict[str, Any] = {name: unsigned(row[name]) for name in NUMBER_COLUMNS if row.get(name) is not None}
         found |= {name: _READERS.get(name, str)(text) for name, text in detail.items() if name != "origin"}
         if "origin" in detail:
@@ -157,9 +157,10 @@ def _image(pairs: Pairs, types: Row) -> TupleData:
 
 
 def is_same_record(row: Row, other: Row) -> bool:
-    """Whether both are of one TRUNCATE."""
-    position = [row.get(name) for name in ("message", "record")]
-    return None not in position and row["kind"] == other["kind"] and position == [other["message"], other["record"]]
+    """Whether both are of one TRUNCATE. Rows of two streams may have the same position."""
+    own, its = ([one.get(name) for name in ("message", "record", "kind", "lsn", "xid")] for one in (row, other))
+    flags, others = ({*(one.get("detail") or ())} for one in (row, other))
+    return None not in own[:2] and own == its and all(name == "relation_id" for name, _ in flags ^ others)
 
 
 def _nothing(found: Row, rows: list[Row]) -> None:

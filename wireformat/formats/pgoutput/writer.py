@@ -114,9 +114,11 @@ class PgOutputWriter:
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
+        last_oid = self._last_oid
         try:
             return self._messages(event)
         except EncodeError as error:
+            self._last_oid = last_oid
             raise EncodeError(f"pgoutput {event.kind}: {error}") from None
 
     def flush(self) -> list[bytes]:
