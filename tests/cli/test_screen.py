@@ -132,6 +132,24 @@ def test_errors_are_one_line_whatever_the_names_hold(tmp_path: Path) -> None:
     assert result.stderr[:-1].isprintable()
 
 
+@pytest.mark.slow
+def test_warnings_are_one_line_as_errors_are(tmp_path: Path) -> None:
+    """In a process of its own: pytest has a handler for what is logged."""
+    path = tmp_path / "misfit.bin"
+    row = wf.TupleData(("id", "n"), ("1", "no number"), ("integer", "integer"))
+    insert = wf.Insert(lsn=17, table_schema="s", table_name=EVIL, new=row)
+    events = [wf.Begin(lsn=16, csn=5, first_lsn=16), insert, wf.Commit(lsn=32, xid=9)]
+    path.write_bytes(b"".join(wf.encode(events, BINARY)))
+    table = f's."{EVIL}"'
+    process = start("latest", path, table, "--keys", "id", "--mode", "PERMISSIVE")
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0
+    said = stderr.decode()
+    assert said.startswith("wireformat: latest: 1 change of ")
+    assert said[:-1].isprintable()
+    assert said.count("\n") == 1
+
+
 def test_summaries_are_one_line(tmp_path: Path) -> None:
     out = tmp_path / "a\x1bb.csv"
     result = run("decode", "--tables", f"{EVIL[:8]}.x", "-", "-o", out, stdin=ROW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import logging
 import os
 import re
 import sys
@@ -136,8 +137,15 @@ class _Report(io.FileIO):
         return len(data)
 
 
+class _Warnings(logging.Handler):
+    """Prints what the package logs as errors are printed: it may name tables of a capture."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"wireformat: {record.getMessage()}")
+
+
 def prepare_streams() -> None:
-    """Makes it possible to print any text, also in a process without standard streams (`2>&-`).
+    """Makes it possible to print any text and warning, also in a process without standard streams (`2>&-`).
 
     Characters that the encoding of standard output lacks are printed as escapes, as on standard error. What is printed
     to a standard output that is closed raises OSError, or OutputClosed if its reader closed it.
@@ -146,6 +154,7 @@ def prepare_streams() -> None:
         sys.stdin = Path(os.devnull).open()  # noqa: SIM115 - as long as the process
     sys.stdout = _prepared(sys.stdout, _Output, os.O_RDONLY)  # a write to the null device then fails
     sys.stderr = _prepared(sys.stderr, _Report, os.O_WRONLY)
+    logging.getLogger("wireformat").addHandler(_Warnings())
 
 
 def _prepared(stream: Any, kind: type[io.FileIO], flags: int) -> Any:
