@@ -177,6 +177,22 @@ def test_csv_of_every_kind_of_cell() -> None:
     assert "\n,,,,\n" in written(csv_rows)
 
 
+@pytest.mark.parametrize("to", ["csv", "jsonl"])
+def test_a_single_column_loses_no_null(to: str, tmp_path: Path) -> None:
+    """Readers leave out empty lines, so CSV of a column that may be null is refused."""
+    out = tmp_path / f"out.{to}"
+    result = run("decode", CASE.path, "--columns", "table_name", "-o", out)
+    if to == "jsonl":
+        assert [json.loads(line)["table_name"] for line in out.read_text().splitlines()] == [
+            row["table_name"] for row in expected_rows()
+        ]
+        return
+    assert result.exit_code == 2
+    assert "single column table_name" in result.stderr
+    assert not [*tmp_path.iterdir()]
+    assert run("decode", CASE.path, "--columns", "table_name,kind", "-o", out).exit_code == 0
+
+
 def test_csv_on_a_screen_holds_nothing_that_steers_it() -> None:
     shown = written(csv_rows, on_screen=True)
     assert r'"\x1b[31m\x9b\u202e"' in shown

@@ -107,7 +107,7 @@ class TestOnATerminal:
 
 @pytest.mark.parametrize("rows", [partial(csv_rows, on_screen=True), json_rows], ids=["csv", "jsonl"])
 def test_names_of_columns_are_escaped_as_values_are(rows: Any) -> None:
-    batch = pa.RecordBatch.from_pylist([{EVIL: {EVIL: EVIL}}])
+    batch = pa.RecordBatch.from_pylist([{EVIL: {EVIL: EVIL}, "n": 1}])
     file = BytesIO()
     with rows(file, batch.schema) as write:
         write(batch)

@@ -16,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ..printable import STEERING, printable
+from .exits import BAD_USAGE, Failed
 
 ROW_GROUP_BYTES = 64 << 20
 """The bytes in memory of a row group: large enough for readers in parallel. No more rows wait than these."""
@@ -79,7 +80,12 @@ def csv_rows(file: BinaryIO, schema: pa.Schema, *, on_screen: bool = False) -> I
     A null is an empty cell, an empty text is "", a map or list is JSON, bytes are `\x…`.
 
     on_screen   whether a terminal shows it; names and texts are then as `printable` returns them
+
+    Raises Failed for a single column that may be null: its nulls would be empty lines, which readers leave out.
     """
+    if len(schema) == 1 and schema[0].nullable:
+        text = f"a null in CSV of the single column {schema.names[0]} is an empty line, which readers leave out: "
+        raise Failed(f"{text}add another column, or write JSON lines", BAD_USAGE)
     names = [printable(name) if on_screen else name for name in schema.names]
 
     def write(batch: pa.RecordBatch, *, include_header: bool = False) -> None:
