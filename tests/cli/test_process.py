@@ -225,6 +225,45 @@ def test_ctrl_c_leaves_no_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "command", [("decode", "-", "-o", "out.parquet"), ("latest", "-", "s.t", "-o", "out.parquet")], ids=" ".join
+)
+def test_a_signal_leaves_no_file(command: tuple[str, ...], name: str, tmp_path: Path) -> None:
+    """Neither an unfinished output nor a copy of standard input."""
+    number = getattr(signal, name)
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "TMPDIR": str(tmp_path)}
+    process = start(*command, cwd=tmp_path, env=environment)
+    assert process.stdin is not None
+    process.stdin.write(handmade.SAMPLES["insert"])
+    process.stdin.flush()
+    while not list(tmp_path.iterdir()):
+        assert process.poll() is None
+        sleep(0.01)
+    while process.poll() is None:  # more than once, as after Ctrl-C above
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+    process.communicate()
+    assert process.returncode == 128 + number
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """As `nohup` starts a command."""
+    process = start("show", "-", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(handmade.SAMPLES["insert"])
+    process.stdin.flush()
+    assert process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
 def test_ctrl_c_while_a_module_executes_a_text(tmp_path: Path) -> None:
     """As dataclasses do, of which a library that is being loaded has many."""
     (tmp_path / "interrupted.py").write_text(

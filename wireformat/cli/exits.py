@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +21,8 @@ from .screen import say
 
 BAD_DATA = 1
 BAD_USAGE = 2
-INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
+SIGNALLED = 128
+"""Plus the number of a signal: the exit code after it, as in shells."""
 
 
 class OutputClosed(BrokenPipeError):
@@ -54,12 +55,12 @@ def exit_codes() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         _discard_output()
         # If the interrupt came while Python executed a text, as dataclasses do, Python started with -m ends by the
         # signal, whatever the exit code. It remembers only the last text that it executed.
         exec("")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(SIGNALLED + next(iter(interrupt.args), signal.SIGINT)) from None
     except OutputClosed:
         _discard_output()
         raise typer.Exit from None
@@ -135,6 +136,17 @@ class _Report(io.FileIO):
         with contextlib.suppress(OSError):
             return super().write(data)
         return len(data)
+
+
+def catch_signals() -> None:
+    """Makes SIGTERM and SIGHUP end the command as Ctrl-C does, so that it leaves nothing; not one that is ignored."""
+    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # Windows has one of them
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 class _Warnings(logging.Handler):

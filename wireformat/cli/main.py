@@ -12,7 +12,7 @@ import typer
 from .. import __version__
 from ..formats.registry import all_rows
 from .captures.commands import add_commands
-from .exits import exit_codes, prepare_streams
+from .exits import catch_signals, exit_codes, prepare_streams
 from .live.commands import add_live_commands
 from .options import (
     DEFAULT_FORMAT,
@@ -43,7 +43,7 @@ from .screen import print_lines
 app = typer.Typer(
     name="wireformat",
     help="Read logical-decoding streams of the PostgreSQL family.",
-    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened; 130 Ctrl-C.",
+    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened; 130 Ctrl-C; 143 SIGTERM.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -54,6 +54,7 @@ app = typer.Typer(
 def run() -> None:
     """Runs the command with the arguments of this process."""
     prepare_streams()
+    catch_signals()
     try:
         with exit_codes():  # of help and version, which no command prints
             app(prog_name="wireformat")
