@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pyarrow.ipc
 import pytest
 
 import wireformat as wf
+from wireformat.cli.output import open_file
 from wireformat.cli.table_writers import csv_rows, json_rows
 
 from .. import handmade
@@ -127,6 +131,31 @@ def test_a_full_disk_is_named(name: str, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert f"{output}: File too large" in result.stderr
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are those of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o444, 0o666])
+def test_a_new_file_has_the_mode_of_the_one_it_replaces(mode: int, tmp_path: Path) -> None:
+    """Before it has content, which others could read."""
+    output = tmp_path / "out.csv"
+    output.touch()
+    output.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        with open_file(output) as file:
+            (unfinished,) = {*tmp_path.iterdir()} - {output}
+            assert stat.S_IMODE(unfinished.stat().st_mode) == mode
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(output.stat().st_mode) == mode
+    assert output.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("letter", ["a", "ü", "\udcff"], ids=ascii)
+def test_a_file_with_the_longest_name(letter: str, tmp_path: Path) -> None:
+    name = letter * (249 // len(os.fsencode(letter)))
+    assert run("decode", CASE.path, "-o", tmp_path / f"{name}.jsonl").exit_code == 0
 
 
 TABLE = pa.table(

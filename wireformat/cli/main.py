@@ -43,7 +43,7 @@ from .screen import print_lines
 app = typer.Typer(
     name="wireformat",
     help="Read logical-decoding streams of the PostgreSQL family.",
-    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened; 130 Ctrl-C; 143 SIGTERM.",
+    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened; 130 Ctrl-C.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,
