@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.cli.output import open_file
-from wireformat.cli.table_writers import csv_rows, json_rows
+from wireformat.cli.table_writers import cell_texts, csv_rows, json_rows
 
 from .. import handmade
 from ..disks import small_disk
@@ -204,6 +205,54 @@ def test_csv_of_every_kind_of_cell() -> None:
     assert rows[4][0] == "\x1b[31m\x9b\u202e"
     assert '"",' in written(csv_rows)  # an empty text; a null is nothing between commas
     assert "\n,,,,\n" in written(csv_rows)
+
+
+NUMBERS = pa.table(
+    {
+        "decimal": pa.array(map(Decimal, ["0", "-1E-10", "1.5"]), pa.decimal128(38, 10)).take(
+            pa.array([0, 1, 2, None])
+        ),
+        "real": pa.array([0.1, 1e20, -float("inf"), None], pa.float32()),
+        "decimals": pa.array([[Decimal("1E-7"), None], [], None, [Decimal(7)]], pa.list_(pa.decimal256(50, 8))),
+        "reals": pa.array([[0.1, 16777216], [], None, [1e-7]], pa.list_(pa.float32())),
+        "text": ['"1E-7",', "1E-7", "", ",1E-7,"],
+    }
+)
+"""Numbers that libraries write with an exponent, or with digits that the server has not sent."""
+
+DECIMALS = ["0.0000000000", "-0.0000000001", "1.5000000000"]
+LISTS_OF_DECIMALS = [["0.00000010", None], [], None, ["7.00000000"]]
+LISTS_OF_REALS = [[0.1, 16777216], [], None, [1e-7]]
+
+
+def test_numbers_in_json_are_those_of_the_server() -> None:
+    text = written(json_rows, NUMBERS)
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [row["decimal"] for row in rows] == [*DECIMALS, None]
+    assert [row["real"] for row in rows] == [0.1, 1e20, "-inf", None]
+    assert [row["decimals"] for row in rows] == LISTS_OF_DECIMALS
+    assert [row["reals"] for row in rows] == LISTS_OF_REALS
+    assert [row["text"] for row in rows] == NUMBERS["text"].to_pylist()
+
+
+@pytest.mark.parametrize("on_screen", [False, True])
+def test_numbers_in_csv_are_those_of_the_server(on_screen: bool) -> None:
+    text = written(csv_rows, NUMBERS, on_screen=on_screen)
+    assert text.splitlines()[1].startswith("0.0000000000,0.1,")  # without quotes, so that readers see numbers
+    rows = [*csv.DictReader(io.StringIO(text, newline=""))]
+    assert [row["decimal"] for row in rows] == [*DECIMALS, ""]
+    assert [row["real"] for row in rows] == ["0.1", "1e+20", "-inf", ""]
+    assert [json.loads(row["decimals"] or "null") for row in rows] == LISTS_OF_DECIMALS
+    assert [json.loads(row["reals"] or "null") for row in rows] == LISTS_OF_REALS
+    assert [row["text"] for row in rows] == NUMBERS["text"].to_pylist()
+
+
+def test_numbers_on_a_screen_are_those_of_the_server() -> None:
+    cells = {name: [*cell_texts(NUMBERS[name].combine_chunks())] for name in NUMBERS.column_names}
+    assert cells["decimal"] == [*DECIMALS, ""]
+    assert cells["real"] == ["0.1", "1e+20", "-inf", ""]
+    assert cells["decimals"] == ['["0.00000010", null]', "[]", "", '["7.00000000"]']
+    assert cells["reals"] == ["[0.1, 16777216.0]", "[]", "", "[1e-07]"]
 
 
 @pytest.mark.parametrize("to", ["csv", "jsonl"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from json.encoder import encode_basestring
@@ -93,15 +94,21 @@ def csv_rows(file: BinaryIO, schema: pa.Schema, *, on_screen: bool = False) -> I
         sink = pa.BufferOutputStream()
         options = pa.csv.WriteOptions(include_header=include_header)
         pa.csv.write_csv(pa.RecordBatch.from_arrays(columns, names), sink, options)
-        file.write(sink.getvalue())
+        file.write(sink.getvalue().to_pybytes().replace(b'"%b' % _BARE, b"").replace(b'%b"' % _BARE, b""))
 
     write(pa.RecordBatch.from_pylist([], schema), include_header=True)
     yield write
 
 
+_BARE = secrets.token_hex(8).encode()
+"""What begins and ends a cell that is written without its quotes. No capture has it, since it is random."""
+
+
 def _csv_cells(column: pa.Array, on_screen: bool) -> pa.Array:
     kind = column.type
     cells: Iterator[str] | None = None
+    if pa.types.is_decimal(kind) and kind.scale > 6:  # of which Arrow writes some with an exponent
+        return pc.binary_join_element_wise(_BARE, pc.cast(_texts(column), pa.binary()), _BARE, b"")
     if pa.types.is_nested(kind):
         cells = json_cells(column)
     elif pa.types.is_binary(kind):
@@ -149,10 +156,21 @@ def json_cells(column: pa.Array) -> Iterator[str]:
         return ("null" if raw is None else encode_basestring(_hex(raw)) for raw in column.to_pylist())
     if pa.types.is_integer(kind):
         return ("null" if number is None else str(number) for number in column.to_pylist())
+    if kind == pa.float32():  # Python has doubles only: 0.1 would be 0.10000000149011612
+        column = pc.cast(_texts(column), pa.float64())
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return (json.dumps(value if is_json(value) else str(value)) for value in column.to_pylist())
-    texts = pc.cast(column, pa.string()).to_pylist()
-    return ("null" if text is None else _json_text(text) for text in texts)
+    return ("null" if text is None else _json_text(text) for text in _texts(column).to_pylist())
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """Returns values as text: decimals without an exponent, as servers print them."""
+    texts = pc.cast(column, pa.string())
+    if not pa.types.is_decimal(column.type):
+        return texts
+    has_exponent = pc.match_substring(texts, "E")
+    plain = [f"{value:f}" for value in column.filter(has_exponent).to_pylist()]
+    return pc.replace_with_mask(texts, has_exponent, pa.array(plain, pa.string()))
 
 
 def is_json(value: float | None) -> bool:
@@ -163,7 +181,7 @@ def is_json(value: float | None) -> bool:
 def cell_texts(column: pa.Array) -> Iterator[str]:
     """Returns the text of each cell, for a screen; a null is empty."""
     is_text = not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
-    cells = pc.cast(column, pa.string()).to_pylist() if is_text else json_cells(column)
+    cells = _texts(column).to_pylist() if is_text else json_cells(column)
     valid = column.is_valid().to_pylist()
     return ((cell or "") if is_there else "" for cell, is_there in zip(cells, valid, strict=True))
 
