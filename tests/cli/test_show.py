@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from wireformat.formats.registry import find_format
 
 from .. import handmade
 from ..golden_cases import CASES, Case, find_case
-from .commands import run
+from .commands import run, start
 
 PRINTED = [case for case in CASES if case.client_text is not None]
 
@@ -37,6 +39,32 @@ def test_prints_what_the_client_prints(case: Case) -> None:
     result = run("show", "--format", case.format, case.path)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout_bytes == case.client_text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be renamed there")
+@pytest.mark.parametrize("change", ["cut", "removed", "replaced"])
+def test_follow_says_that_a_file_no_longer_grows(change: str, tmp_path: Path) -> None:
+    path, message = tmp_path / "capture.bin", handmade.SAMPLES["commit, bare"]
+    path.write_bytes(message)
+    process = start("show", "--follow", path)
+    assert process.stdout is not None
+    assert b"COMMIT" in process.stdout.readline()
+    with path.open("ab") as file:
+        file.write(message)
+    assert b"COMMIT" in process.stdout.readline()
+    if change == "cut":
+        os.truncate(path, 5)
+    else:
+        with path.open("ab") as file:  # which is printed, too
+            file.write(message)
+        path.rename(tmp_path / "capture.bin.1")
+        if change == "replaced":
+            path.write_bytes(message)
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert stdout.count(b"COMMIT") == (change != "cut")
+    assert stderr.startswith(f"wireformat: {path}: expected a file that only grows, got ".encode())
 
 
 def test_a_text_style_prints_the_texts_of_the_records_that_are_wanted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import string
 import sys
@@ -239,10 +240,20 @@ def _data_of_file(path: Path, start: int) -> Iterator[bytes]:
 
 
 def _data_of_growing(path: Path) -> Iterator[bytes]:
+    """Yields what is appended. Raises OSError if the file is cut, removed or replaced: nothing would come any more."""
     with path.open("rb") as file:
         while True:
+            is_there = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
             yield from _read_data(file)
-            time.sleep(FOLLOW_SECONDS)
+            read, size = file.tell(), os.fstat(file.fileno()).st_size
+            if size < read:
+                found = f"only {counted(size, 'byte')} after {read:,} were read"
+            elif is_there:
+                time.sleep(FOLLOW_SECONDS)
+                continue
+            else:
+                found = "another file of this name, or none"
+            raise OSError(f"expected a file that only grows, got {found}: start again with the new file")
 
 
 def _data_of_stream(name: str, file: BinaryIO) -> Iterator[bytes]:
