@@ -23,7 +23,7 @@ from ..output import check_is_no_input, open_file
 from ..screen import say
 from .guessed import guessed_format
 
-_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", re.ASCII)
+_RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?", re.ASCII)
 """An item of --records: a number, or the first and the last one."""
 
 
