@@ -16,7 +16,7 @@ import wireformat as wf
 from wireformat.cli.captures.capture_options import split_keys
 from wireformat.cli.options import parse_schemas, split_lists, split_names
 
-from .commands import run
+from .commands import run, start
 
 COLUMNS = ("a,b", 'c"d', "e.f")
 TABLE = '"my.s"."t=x,y"'
@@ -129,6 +129,23 @@ def test_files_with_such_names(capture: Path, tmp_path: Path) -> None:
     result = run("tables", capture.rename(tmp_path / f"{BAD}.parquet"))
     assert result.exit_code == 2
     assert result.stderr.endswith(".parquet: expected a name in UTF-8, since it is a Parquet file: rename it\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files are not bytes there")
+@pytest.mark.parametrize("name", ["vü.parquet", "v.parquet"])
+def test_where_python_does_not_use_utf8(name: str, capture: Path, tmp_path: Path) -> None:
+    """The advice is to make it use UTF-8: the name is not at fault."""
+    path = capture.rename(tmp_path / name)
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    process = start("decode", path, "-o", tmp_path / "o.csv", "--tables", "public.ü", env=environment)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert b"set PYTHONUTF8=1" in stderr
+    process = start("decode", path, "-o", tmp_path / "o.csv", env=environment)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == (0 if name.isascii() else 2)
+    assert (b"set PYTHONUTF8=1" in stderr, b"rename" in stderr) == (not name.isascii(), False)
 
 
 def test_show_looks_for_tables_by_their_bytes(capture: Path) -> None:

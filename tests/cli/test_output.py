@@ -190,6 +190,10 @@ def test_json_of_every_kind_of_cell() -> None:
     assert [json.loads(line)["number"] for line in (third, last)] == [-(1 << 63), (1 << 63) - 1]
 
 
+def test_bytes_on_a_screen_are_those_of_csv() -> None:
+    assert [*cell_texts(TABLE["bytes"].combine_chunks())] == [r"\x", "", r"\x00ff", r"\x1b"]
+
+
 def test_json_of_a_slice_is_that_of_its_rows() -> None:
     assert written(json_rows, TABLE.slice(1, 2)) == "".join(
         f"{line}\n" for line in written(json_rows).splitlines()[1:3]

@@ -99,7 +99,7 @@ def test_output_that_cannot_be_written_is_an_error() -> None:
     with FULL.open("wb") as full:
         process = start("show", find_case("b_1mb_batch").path, stdout=full)
         _, stderr = process.communicate(timeout=SECONDS)
-    assert (process.returncode, stderr) == (1, b"wireformat: No space left on device\n")
+    assert (process.returncode, stderr) == (1, b"wireformat: standard output: No space left on device\n")
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_help_that_cannot_be_written_is_an_error(command: tuple[str, ...]) -> No
     with FULL.open("wb") as full:
         process = start(*command, stdout=full)
         _, stderr = process.communicate(timeout=SECONDS)
-    assert (process.returncode, stderr) == (1, b"wireformat: No space left on device\n")
+    assert (process.returncode, stderr) == (1, b"wireformat: standard output: No space left on device\n")
 
 
 def closed_pipe() -> int:

@@ -51,6 +51,7 @@ def test_without_a_command_the_help_is_shown() -> None:
         (["decode", "--columns", "lsm", "-", "-o", "x"], "option columns: no column 'lsm', did you mean 'lsn'?"),
         (["decode", "--columns", " , ", "-", "-o", "x"], "expected a list, as a,b; got nothing"),
         (["decode", "--heartbeat-unit", "min", "-", "-o", "x"], "option heartbeat_unit: expected s, ms, us; got 'min'"),
+        (["decode", "", "-o", "x.csv"], "expected a name, got an empty text"),
         (["decode", "-", "-o", "-"], "-o - needs --to csv, jsonl, arrow"),
         (["decode", "-", "-o", "-", "--to", "xml"], "-o - needs --to csv, jsonl, arrow, got 'xml'"),
         (["decode", "-", "-o", "a.csv", "--to", "csv"], "--to says what `-o -` writes; of a.csv its ending says it"),

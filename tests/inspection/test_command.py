@@ -262,7 +262,9 @@ def test_a_record_that_is_not_there(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (2, "wireformat: --record: there is 1 record, from 0 on; got 1\n")
 
 
-@pytest.mark.parametrize("records", [f"0-{HUGE}", "0-1999,2000", "²", "5-3", "1-", "-1", "", "a", "9" * 5000, "0-" + "9" * 5000])
+@pytest.mark.parametrize(
+    "records", [f"0-{HUGE}", "0-1999,2000", "²", "5-3", "1-", "-1", "", "a", "9" * 5000, "0-" + "9" * 5000]
+)
 def test_records_that_cannot_be_chosen(records: str, capture: Path, tmp_path: Path) -> None:
     result = run("inspect", capture, "--html", tmp_path / "page.html", "--records", records)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)

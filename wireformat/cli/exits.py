@@ -44,6 +44,9 @@ PAGE = "errors.md"
 NOT_UTF8 = re.compile(r"[\udc80-\udcff]")
 """The characters in which Python keeps the bytes of an argument that are not UTF-8."""
 
+NO_UTF8 = "" if sys.getfilesystemencoding() == "utf-8" else "; Python does not use UTF-8 here: set PYTHONUTF8=1"
+"""What an error about such bytes adds."""
+
 
 @contextlib.contextmanager
 def exit_codes() -> Iterator[None]:
@@ -69,7 +72,7 @@ def exit_codes() -> Iterator[None]:
     except UnicodeEncodeError as error:
         if not NOT_UTF8.search(error.object):
             raise
-        raise _reported(f"{error.object}: expected a name in UTF-8", BAD_USAGE) from None
+        raise _reported(f"{error.object}: expected a name in UTF-8{NO_UTF8}", BAD_USAGE) from None
     except (WireformatError, OSError) as error:
         text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
         raise _reported(text, BAD_USAGE if isinstance(error, OptionError) else BAD_DATA) from None
@@ -109,6 +112,10 @@ _WORDS = {
 --format is that of the lake in those that write one."""
 
 
+if NO_UTF8:
+    _WORDS[": rename it"] = NO_UTF8
+
+
 def in_words_of_the_command(text: str) -> str:
     """Returns the text of an error, with its advice in options of the command."""
     for words, here in _WORDS.items():
@@ -125,8 +132,9 @@ class _Output(io.FileIO):
         except BrokenPipeError:
             raise OutputClosed("standard output was closed by its reader") from None
         except OSError as error:
-            text = "standard output is closed" if error.errno == errno.EBADF else error.strerror
-            raise OSError(error.errno, text) from None
+            if error.errno == errno.EBADF:
+                raise OSError(error.errno, "standard output is closed") from None
+            raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 class _Report(io.FileIO):

@@ -12,7 +12,7 @@ import typer
 
 from ..identifiers import split_items, unquote_identifier
 from ..options.checks import in_home
-from .exits import NOT_UTF8
+from .exits import NO_UTF8, NOT_UTF8
 
 Completion = Callable[[str], list[str]]
 """Returns what a shell offers for the beginning of a word."""
@@ -48,6 +48,8 @@ def at_home(given: Any) -> Any:
     """Returns paths with `~` replaced, also where a shell does not do it, as in `--to=~/lake`."""
     if isinstance(given, (list, tuple)):
         return [at_home(one) for one in given]
+    if given == "":
+        raise typer.BadParameter("expected a name, got an empty text")
     return None if given is None else type(given)(in_home(str(given)))
 
 
@@ -58,7 +60,7 @@ def in_utf8(given: Any) -> Any:
     """
     for text in [given] if isinstance(given, str) else given or ():
         if NOT_UTF8.search(text):
-            raise typer.BadParameter(f"expected a text in UTF-8, got {text!r}")
+            raise typer.BadParameter(f"expected a text in UTF-8, got {text!r}{NO_UTF8}")
     return given
 
 

@@ -112,7 +112,7 @@ def _csv_cells(column: pa.Array, on_screen: bool) -> pa.Array:
     if pa.types.is_nested(kind):
         cells = json_cells(column)
     elif pa.types.is_binary(kind):
-        cells = (_hex(raw or b"") for raw in column.to_pylist())
+        return _texts(column)
     elif on_screen and pa.types.is_string(kind):
         cells = (printable(text or "") for text in column.to_pylist())
     if cells is None:
@@ -152,8 +152,6 @@ def json_cells(column: pa.Array) -> Iterator[str]:
         return _nested(column, [*json_cells(column.values)], "[", "]")
     if pa.types.is_struct(kind):
         return _objects(column)
-    if pa.types.is_binary(kind):
-        return ("null" if raw is None else encode_basestring(_hex(raw)) for raw in column.to_pylist())
     if pa.types.is_integer(kind):
         return ("null" if number is None else str(number) for number in column.to_pylist())
     if kind == pa.float32():  # Python has doubles only: 0.1 would be 0.10000000149011612
@@ -164,7 +162,9 @@ def json_cells(column: pa.Array) -> Iterator[str]:
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    """Returns values as text: decimals without an exponent, as servers print them."""
+    r"""Returns values as text: bytes as `\x…`, decimals without an exponent, as servers print them."""
+    if pa.types.is_binary(column.type):
+        return pa.array([None if raw is None else rf"\x{raw.hex()}" for raw in column.to_pylist()], pa.string())
     texts = pc.cast(column, pa.string())
     if not pa.types.is_decimal(column.type):
         return texts
@@ -180,8 +180,7 @@ def is_json(value: float | None) -> bool:
 
 def cell_texts(column: pa.Array) -> Iterator[str]:
     """Returns the text of each cell, for a screen; a null is empty."""
-    is_text = not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
-    cells = _texts(column).to_pylist() if is_text else json_cells(column)
+    cells = json_cells(column) if pa.types.is_nested(column.type) else _texts(column).to_pylist()
     valid = column.is_valid().to_pylist()
     return ((cell or "") if is_there else "" for cell, is_there in zip(cells, valid, strict=True))
 
@@ -203,7 +202,3 @@ def _nested(column: pa.Array, elements: list[str], opening: str, closing: str) -
 
 def _json_text(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encode_basestring(text))
-
-
-def _hex(raw: bytes) -> str:
-    return rf"\x{raw.hex()}"
