@@ -87,6 +87,7 @@ def text_of_os_error(error: OSError) -> str:
 
 _WORDS = {
     "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
+    ": rename it": NO_UTF8 or ": rename it",
     ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
     ", see reconnect_seconds": ", see --reconnect-seconds",
     "such as publication='p'": "--publication p",
@@ -112,10 +113,6 @@ _WORDS = {
 --format is that of the lake in those that write one."""
 
 
-if NO_UTF8:
-    _WORDS[": rename it"] = NO_UTF8
-
-
 def in_words_of_the_command(text: str) -> str:
     """Returns the text of an error, with its advice in options of the command."""
     for words, here in _WORDS.items():
@@ -132,9 +129,8 @@ class _Output(io.FileIO):
         except BrokenPipeError:
             raise OutputClosed("standard output was closed by its reader") from None
         except OSError as error:
-            if error.errno == errno.EBADF:
-                raise OSError(error.errno, "standard output is closed") from None
-            raise OSError(error.errno, error.strerror, "standard output") from None
+            text = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"
+            raise OSError(error.errno, f"standard output{text}") from None
 
 
 class _Report(io.FileIO):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import secrets
-import stat
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -100,7 +99,7 @@ def open_output(output: CheckedOutput, schema: pa.Schema) -> Iterator[Write]:
 def open_file(path: Path | None) -> Iterator[BinaryIO]:
     """Yields a new file, or standard output for None.
 
-    The file has another name in the same folder until the end; after an error nothing is left. It gets the mode of the
+    The file has another name in the same folder until the end; after an error nothing is left. It has the mode of the
     file that it replaces. Raises Failed if it cannot be created.
     """
     if path is None:
@@ -111,9 +110,10 @@ def open_file(path: Path | None) -> Iterator[BinaryIO]:
     if target.exists() and not target.is_file():
         raise Failed(f"{path} exists and is not a regular file", BAD_USAGE)
     unfinished = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")  # 210 bytes at most
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     try:
-        with _created(unfinished, str(path), mode) as file:
+        with _created(unfinished, str(path)) as file:
+            with suppress(OSError):  # there is no such file, or it has no mode
+                shutil.copymode(target, unfinished)
             yield file
         unfinished.replace(target)
     except BaseException:
@@ -139,12 +139,9 @@ class _StandardOutput(io.RawIOBase):
 class _NamedFile(io.FileIO):
     """A new file whose errors have a name: the operating system knows none when it writes to an open file."""
 
-    def __init__(self, path: Path, shown: str, mode: int | None) -> None:
-        super().__init__(path, "x", opener=partial(os.open, mode=0o666 if mode is None else mode))
+    def __init__(self, path: Path, shown: str) -> None:
+        super().__init__(path, "x")
         self._shown = shown
-        if mode is not None:
-            with suppress(OSError):  # a file system without modes
-                path.chmod(mode)  # what the umask has taken
 
     def write(self, data: Any, /) -> int:
         try:
@@ -153,10 +150,10 @@ class _NamedFile(io.FileIO):
             raise OSError(error.errno, error.strerror, self._shown) from None
 
 
-def _created(unfinished: Path, name: str, mode: int | None) -> BinaryIO:
-    """Returns a new file with a mode, or with the usual one for None; raises Failed, which names it `name`."""
+def _created(unfinished: Path, name: str) -> BinaryIO:
+    """Returns a new file; raises Failed, which names it `name`."""
     try:
-        return io.BufferedWriter(_NamedFile(unfinished, name, mode))
+        return io.BufferedWriter(_NamedFile(unfinished, name))
     except FileNotFoundError:
         raise Failed(f"{name}: there is no folder {Path(name).parent}", BAD_USAGE) from None
     except OSError as error:

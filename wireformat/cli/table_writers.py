@@ -106,16 +106,15 @@ _BARE = secrets.token_hex(8).encode()
 
 def _csv_cells(column: pa.Array, on_screen: bool) -> pa.Array:
     kind = column.type
-    cells: Iterator[str] | None = None
     if pa.types.is_decimal(kind) and kind.scale > 6:  # of which Arrow writes some with an exponent
         return pc.binary_join_element_wise(_BARE, pc.cast(_texts(column), pa.binary()), _BARE, b"")
+    if pa.types.is_binary(kind):
+        return _texts(column)
     if pa.types.is_nested(kind):
         cells = json_cells(column)
-    elif pa.types.is_binary(kind):
-        return _texts(column)
     elif on_screen and pa.types.is_string(kind):
         cells = (printable(text or "") for text in column.to_pylist())
-    if cells is None:
+    else:
         return column
     valid = column.is_valid().to_pylist()
     return pa.array([cell if is_there else None for cell, is_there in zip(cells, valid, strict=True)], pa.string())

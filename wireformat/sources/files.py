@@ -245,15 +245,11 @@ def _data_of_growing(path: Path) -> Iterator[bytes]:
         while True:
             is_there = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
             yield from _read_data(file)
-            read, size = file.tell(), os.fstat(file.fileno()).st_size
-            if size < read:
-                found = f"only {counted(size, 'byte')} after {read:,} were read"
-            elif is_there:
-                time.sleep(FOLLOW_SECONDS)
-                continue
-            else:
-                found = "another file of this name, or none"
-            raise OSError(f"expected a file that only grows, got {found}: start again with the new file")
+            is_cut = os.fstat(file.fileno()).st_size < file.tell()
+            if is_cut or not is_there:
+                found = f"fewer than {counted(file.tell(), 'byte')}" if is_cut else "another one of this name, or none"
+                raise OSError(f"expected a file that only grows, got {found}: start again")
+            time.sleep(FOLLOW_SECONDS)
 
 
 def _data_of_stream(name: str, file: BinaryIO) -> Iterator[bytes]:
