@@ -21,7 +21,7 @@ class _Compressor:
         from zopfli import zlib
 
         header, checksum = 2, 4  # zlib's, around the compressed bytes
-        return bytes(zlib.compress(b"".join(self._data), numiterations=100)[header:-checksum])
+        return bytes(zlib.compress(b"".join(self._data), numiterations=500)[header:-checksum])
 
 
 def make_smaller(wheel: Path) -> None:

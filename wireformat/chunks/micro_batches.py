@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ..arrow.committed.assembler import Transactions
-from ..arrow.committed.chunk_end import ChunkEnd
+from ..arrow.committed.chunk_items import ChunkEnd
 from ..arrow.schemas import widened
 from ..capture_reading import Rows
 from ..errors import StateError

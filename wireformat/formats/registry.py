@@ -125,7 +125,7 @@ ROWS: dict[str, FormatRow] = {
         FormatRow(
             name="gaussdb-json",
             sentence="GaussDB and openGauss, parallel decoding, decode-style=j: batched or not",
-            format=f"{_FORMATS}.parallel_texts:GAUSSDB_JSON",
+            format=f"{_FORMATS}.gaussdb_texts:GAUSSDB_JSON",
             framing=f"{_FRAMING}.text_batch",
             order="parallel",
             types="opengauss",
@@ -142,7 +142,7 @@ ROWS: dict[str, FormatRow] = {
         FormatRow(
             name="gaussdb-text",
             sentence="GaussDB and openGauss, parallel decoding, decode-style=t: batched or not",
-            format=f"{_FORMATS}.parallel_texts:GAUSSDB_TEXT",
+            format=f"{_FORMATS}.gaussdb_texts:GAUSSDB_TEXT",
             framing=f"{_FRAMING}.text_batch",
             order="parallel",
             types="opengauss",
@@ -159,7 +159,7 @@ ROWS: dict[str, FormatRow] = {
         FormatRow(
             name="mppdb-json",
             sentence="GaussDB and openGauss, serial plugin mppdb_decoding: rows in JSON",
-            format=f"{_FORMATS}.serial:MPPDB_JSON",
+            format=f"{_FORMATS}.gaussdb_texts:MPPDB_JSON",
             framing=f"{_FRAMING}.frames",
             order="serial",
             types="opengauss",
@@ -181,7 +181,7 @@ ROWS: dict[str, FormatRow] = {
         FormatRow(
             name="opengauss-test-decoding",
             sentence="openGauss, serial plugin test_decoding: rows in TEXT",
-            format=f"{_FORMATS}.serial:OPENGAUSS_TEST_DECODING",
+            format=f"{_FORMATS}.gaussdb_texts:OPENGAUSS_TEST_DECODING",
             framing=f"{_FRAMING}.frames",
             order="serial",
             types="opengauss",
@@ -200,7 +200,7 @@ ROWS: dict[str, FormatRow] = {
         FormatRow(
             name="sql-decoding",
             sentence="GaussDB and openGauss, serial plugin sql_decoding: rows as SQL statements",
-            format=f"{_FORMATS}.serial:SQL_DECODING",
+            format=f"{_FORMATS}.gaussdb_texts:SQL_DECODING",
             framing=f"{_FRAMING}.frames",
             order="serial",
             types="opengauss",

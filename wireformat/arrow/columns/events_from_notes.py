@@ -71,9 +71,8 @@ from ..scan.notes import (
     XID,
     ScannedRows,
 )
-from .chosen_notes import chosen_notes
 from .complete_images import expand_complete_images
-from .gather import cell_count, strings, text_pairs
+from .gather import cell_count, chosen_notes, strings, text_pairs
 from .layouts import numbered_layouts
 from .row_limits import in_ranges
 

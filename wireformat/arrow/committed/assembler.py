@@ -23,13 +23,12 @@ from ...stream.positions import Position, read_position, write_position
 from ...stream.transactions import TransactionMachine
 from ..arrays import Array
 from ..row_changes import RowSource, record_batches
-from ..schemas import CHANGES, POSITION, committed_schema
+from ..schemas import CHANGES, POSITION, check_columns, committed_schema
 from ..unread import judged_rows
 from .batch import ControlRow, InputRows, Item, OutsideMessage, RowsBetween
 from .cells import NumberColumn
-from .chunk_end import ChunkEnd, end_of_chunk
+from .chunk_items import ChunkEnd, end_of_chunk
 from .facts import SettledRows, counted_transactions, plain_transactions_facts
-from .needed_columns import check_columns
 from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, CommittedOutput
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices

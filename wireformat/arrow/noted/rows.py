@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
-from ..columns.chosen_notes import chosen_notes
-from ..columns.gather import record_batch
+from ..columns.gather import chosen_notes, record_batch
 from ..columns.known_layouts import KnownLayouts
 from ..columns.layouts import Layout
 from ..columns.row_limits import TooMuchText, in_ranges

@@ -1,21 +1,24 @@
-"""The formats of the serial plugins of GaussDB and openGauss: `mppdb-json`, `sql-decoding`, `opengauss-test-decoding`.
+"""The text formats of GaussDB and openGauss: of the serial plugins, and `gaussdb-json` and `gaussdb-text`.
 
-Rows are JSON, SQL statements, or those of PostgreSQL's plugin test_decoding; all other records are lines.
-Sources: GaussDB document "Logical Decoding Options"; openGauss's mppdb_decoding, sql_decoding and test_decoding.
+Rows are JSON, SQL statements, or those of PostgreSQL's plugin test_decoding; all other records are lines. In
+`gaussdb-text`, schema and name of the table stand without quotes, with a blank between them.
+Sources: GaussDB document "Logical Decoding Options"; openGauss's mppdb_decoding, sql_decoding and test_decoding, and
+its parallel decoding, decode-style=j and t.
 """
 
 from __future__ import annotations
 
-from ..events import ROW_CHANGES, Ddl, Event, Truncate
+from ..events import ROW_CHANGES, Ddl, Event, RowChange, Truncate
 from ..grammar import json_text, sql_text, table_text
 from ..grammar.cursor import Cursor
 from ..grammar.ddl_lines import MESSAGE_DDL, MPPDB_DDL, OBJECTS, DdlLine, read_ddl_line, read_ddl_object, write_ddl_line
-from ..grammar.lines import MPPDB, SQL, TEST_DECODING
+from ..grammar.lines import MPPDB, PARALLEL, SQL, TEST_DECODING
 from ..grammar.names import OPENGAUSS, read_relation
-from ..grammar.tuple_text import TABLE
-from .direct.text_rows import json_rows, quoted_rows, sql_rows
+from ..grammar.tuple_text import MARK_OF_CHANGE, TABLE, read_images, read_unquoted, write_images, write_unquoted
+from ..options import ReadOptions
+from .direct.text_rows import json_rows, quoted_rows, sql_rows, unquoted_rows
 from .registry import ROWS
-from .text_format import RecordReader, RecordWriter, TextFormat, reader
+from .text_format import TEXT_PACKING, RecordReader, RecordWriter, TextFormat, reader
 
 
 def _ddl_records(line: DdlLine) -> tuple[tuple[bytes, RecordReader], ...]:
@@ -67,4 +70,38 @@ OPENGAUSS_TEST_DECODING = TextFormat(
     records=(*_ddl_records(MESSAGE_DDL), (TABLE, reader(table_text.read_table))),
     writers=_writers(table_text.write_change, MESSAGE_DDL),
     row_parts=quoted_rows(OPENGAUSS),
+)
+
+
+GAUSSDB_JSON = TextFormat(
+    row=ROWS["gaussdb-json"],
+    lines=PARALLEL,
+    records=((b"{", reader(json_text.read_change)),),
+    writers=dict.fromkeys(ROW_CHANGES.values(), json_text.write_change),
+    packing=TEXT_PACKING,
+    row_parts=json_rows,
+    new_first=True,
+)
+
+
+def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
+    def read(event: type[RowChange], schema: str, table: str) -> RowChange:
+        return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
+
+    cursor.expect(TABLE, "record")
+    return read_unquoted(cursor, options.known_tables, options.keeps_table, read)
+
+
+def _written(event: RowChange, encoding: str) -> bytes:
+    table = write_unquoted(event.table_schema, event.table_name, encoding)
+    return TABLE + table + MARK_OF_CHANGE[type(event)] + write_images(event, encoding)
+
+
+GAUSSDB_TEXT = TextFormat(
+    row=ROWS["gaussdb-text"],
+    lines=PARALLEL,
+    records=((TABLE, _change),),
+    writers=dict.fromkeys(ROW_CHANGES.values(), _written),
+    packing=TEXT_PACKING,
+    row_parts=unquoted_rows(),
 )
