@@ -359,26 +359,6 @@ def test_by_sql_functions_of_a_server_that_does_not_say_what_is_on_disk(state: s
     assert wf.lake.tables(tmp_path / "lake").num_rows
 
 
-def test_by_sql_functions_a_transaction_whose_end_is_broken(tmp_path: Path) -> None:
-    """A look has whole transactions: the record is written to the rejects, and the slot moves past it."""
-    commit = "COMMIT 5 (at 2024-01-01 00:00:00+00) CSN 9"
-    records = {10: "BEGIN 4", 20: commit.replace("5", "4"), 30: "BEGIN 5", 40: commit[:9]}
-
-    def peek(query: str) -> list[dict[str, str]]:
-        left = {lsn: text for lsn, text in records.items() if lsn > server.confirmed}
-        return [{"location": wf.lsn_text(lsn), "xid": "1", "data": text} for lsn, text in left.items()]
-
-    server = advancing(gaussdb(plays([]), end=40))
-    server.answers["peek_changes"] = peek
-    rejects = tmp_path / "rejects"
-    reading = {"mode": "DROPMALFORMED", "rejects": str(rejects), "options": {"include-xids": True}}
-    with serving(server):
-        position = wf.live.follow(server.dsn, tmp_path / "lake", via="sql", **reading, **FAST)
-    assert position.slot is not None
-    assert position.slot.lsn == 40
-    assert sum(pq.read_table(file).num_rows for file in rejects.iterdir()) == 1
-
-
 @pytest.fixture
 def stop() -> Iterator[threading.Event]:
     event = threading.Event()

@@ -270,11 +270,9 @@ class SqlIntake:
             time.sleep(min(max(seconds, 0), POLL_SECONDS))
         else:
             self._changes_at = time.monotonic()
-            if piece.lsn is None or self._cutter.is_open:
-                # Only messages outside of transactions, or an end that cannot be read; a look has whole transactions.
-                # Their LSN is just after them, and all that ends before is here.
-                piece = piece._replace(whole=len(piece.messages), lsn=piece.received)
-                self._cutter.is_open = False
+            if piece.lsn is None:
+                # Only messages outside of transactions. Their LSN is just after them, and all that ends before is here.
+                piece = piece._replace(lsn=piece.received)
         self.received = piece.received
         return piece
 
