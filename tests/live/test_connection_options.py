@@ -151,17 +151,25 @@ def test_a_style_of_dates_in_the_environment(db: Database, tmp_path: Path, monke
 def install_gaussdb(patch: pytest.MonkeyPatch) -> None:
     """Makes a package gaussdb as version 1.0.4 is: it asks for the server's version by a query, and has no `info`."""
 
-    class PGconn(pq.PGconn):  # type: ignore[misc, valid-type]
-        @property
-        def info(self) -> Any:
-            raise NotImplementedError
+    class PGconn:
+        """A connection of psycopg, whose compiled class makes none of a class that inherits it."""
 
-        @property
-        def server_version(self) -> str:
-            raise AssertionError("a query")
+        def __init__(self, conninfo: bytes) -> None:
+            self.__dict__["of_psycopg"] = pq.PGconn.connect_start(conninfo)
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("info", "server_version"):
+                raise NotImplementedError
+            return getattr(self.of_psycopg, name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            setattr(self.of_psycopg, name, value)
+
+        connect_start = classmethod(lambda cls, conninfo: cls(conninfo))
 
     module = ModuleType("gaussdb.pq")
-    module.__dict__.update({name: getattr(pq, name) for name in pq.__all__}, Escaping=pq.Escaping, PGconn=PGconn)
+    own = {"PGconn": PGconn, "Escaping": lambda connection: pq.Escaping(connection.of_psycopg)}
+    module.__dict__.update({name: getattr(pq, name) for name in pq.__all__} | own)
     for name, one in (("gaussdb", ModuleType("gaussdb")), (module.__name__, module)):
         patch.setitem(sys.modules, name, one)
     patch.setitem(sys.modules, "gaussdb.conninfo", psycopg.conninfo)
@@ -180,3 +188,19 @@ def test_the_package_gaussdb(how: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert find_target(timeout, "gaussdb").seconds == 3
     with pytest.raises(wf.ServerError, match="not found"):
         wf.live.check("service=store", slot="s", driver="gaussdb")
+
+
+def test_hosts_of_a_service_of_the_package_gaussdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package does not tell them, and defaults do not take their place."""
+    install_gaussdb(monkeypatch)
+    services = tmp_path / "services"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    with serving(Walsender(plays([]), "mppdb_decoding", end=1, version="9.2.4")) as server:
+        services.write_text("\n".join(["[shop]", *server.dsn.split()]))
+        wf.live.follow("service=shop", tmp_path / "lake", slot="s", once=True, threads=1, driver="gaussdb")
+    assert server.startups
+
+
+def test_a_socket_without_a_file_stays_among_the_hosts() -> None:
+    (only,) = find_target("host=@/shop,127.0.0.1 connect_timeout=3", "psycopg").attempts
+    assert "@/shop,127.0.0.1" in only

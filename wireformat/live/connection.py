@@ -122,8 +122,8 @@ class Connection:
             settings.append("datestyle = ISO")
         if status(b"server_encoding") == b"SQL_ASCII":
             settings.append("client_encoding = SQL_ASCII")
-        if settings:
-            self._check(self._result("; ".join(f"SET {one}" for one in settings)), self._pq.ExecStatus.COMMAND_OK)
+        for one in settings:  # old servers take one statement of a replication connection at a time
+            self._check(self._result(f"SET {one}"), self._pq.ExecStatus.COMMAND_OK)
 
     def __enter__(self) -> Connection:
         return self

@@ -110,15 +110,15 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
     }
     shown = " ".join(f"{name}={given[name]}" for name in _SHOWN if given.get(name))
     hosts = {name: known[name] for name in _HOSTS if name in known}
-    try:
-        attempts = conninfo.conninfo_attempts({**found, **hosts})
-    except Exception:  # libpq says what is wrong with them
-        attempts = [found]
+    names, attempts = hosts.get("host", ""), [found]
+    if (names or "hostaddr" in hosts) and "@" not in names:  # a socket without a file, which the driver does not know
+        with suppress(Exception):  # libpq says what is wrong with them
+            attempts = conninfo.conninfo_attempts({**found, **hosts})
     target = Target(
         tuple(conninfo.make_conninfo("", **one) for one in attempts),
         shown or "the default server",
         _masks(secrets),
-        _seconds(known.get("connect_timeout")),
+        _seconds(known.get("connect_timeout")) * (1 if len(attempts) > 1 else names.count(",") + 1),
         pq,
     )
     return target._replace(shown=target.masked(target.shown))
@@ -135,7 +135,10 @@ def _known(pq: Any, make_conninfo: Any, given: Mapping[str, Any]) -> dict[str, s
     try:
         return {**known, **_values(attempt.info)}
     except NotImplementedError:
-        known = {**_values(pq.Conninfo.get_defaults()), **known}
+        defaults = _values(pq.Conninfo.get_defaults())
+        if "service" in {**defaults, **known}:  # its hosts are not known here
+            defaults = {name: value for name, value in defaults.items() if name not in _HOSTS}
+        known = {**defaults, **known}
         with suppress(AssertionError):  # the service does not exist, which the connection will report
             known["options"] = attempt.options.decode("utf-8", "replace")
         return known
