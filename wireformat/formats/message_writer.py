@@ -146,9 +146,7 @@ class MessageWriter:
         form: Callable[[type[Event]], RecordForm | None] = lambda event: None,
     ) -> None:
         self._name = name
-        self._empty: EmptyTransactions[tuple[bytes, bool]] | None = (
-            EmptyTransactions() if options.get("skip-empty-xacts") else None
-        )
+        self._empty: EmptyTransactions[Event] | None = EmptyTransactions() if options.get("skip-empty-xacts") else None
         self._packing = packing
         self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
         self._body = body
@@ -160,9 +158,17 @@ class MessageWriter:
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
-        made = self._made(event)
-        written = (made,) if self._empty is None else self._empty.take(RecordFacts.of(event), made)
-        return [message for one in written for message in self._messages(*one)]
+        empty = self._empty
+        if empty is None:
+            return self._messages(*self._made(event))
+        held = empty.held
+        kept = empty.take(RecordFacts.of(event), event)
+        try:
+            made = [self._made(one) for one in kept]
+        except Exception:
+            empty.held = held  # a refused event releases nothing
+            raise
+        return [message for one in made for message in self._messages(*one)]
 
     def flush(self) -> list[bytes]:
         """See Writer.flush."""
