@@ -153,7 +153,7 @@ CASES_ENOUGH = {
     "tests/lake/test_rejects.py::test_rejects": 1,
     "tests/lake/test_stopped_writes.py::test_a_full_disk": 1,
     "tests/lake/test_stopped_writes.py::test_a_write_that_stops_between_tables": 3,
-    "tests/live/test_walsender.py::test_no_password_is_told": 2,
+    "tests/live/test_connection_options.py::test_no_password_is_told": 2,
     "tests/servers/test_agreement.py::test_captures_give_the_tables": 1,
     "tests/servers/test_agreement.py::test_written_in_another_style_they_are_the_same_changes": 1,
     "tests/servers/test_auto_cdc.py::test_captures": 1,

@@ -203,29 +203,7 @@ def test_standard_input_is_shown_as_it_flows_until_ctrl_c() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_no_output(tmp_path: Path) -> None:
-    process = start("decode", "-", "-o", tmp_path / "out.parquet")
-    assert process.stdin is not None
-    process.stdin.write(handmade.SAMPLES["insert"])
-    process.stdin.flush()
-    while not list(tmp_path.iterdir()):
-        assert process.poll() is None
-        sleep(0.01)
-    presses = 0
-    while process.poll() is None:
-        # Where LLVM links code it calls Python, and what such a call raises is printed and lost.
-        process.send_signal(signal.SIGINT)
-        presses += 1
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-    _, stderr = process.communicate()
-    assert process.returncode == 130
-    assert presses > 1 or stderr == b""
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize(
     "command", [("decode", "-", "-o", "out.parquet"), ("latest", "-", "s.t", "-o", "out.parquet")], ids=" ".join
 )
@@ -240,12 +218,16 @@ def test_a_signal_leaves_no_file(command: tuple[str, ...], name: str, tmp_path: 
     while not list(tmp_path.iterdir()):
         assert process.poll() is None
         sleep(0.01)
-    while process.poll() is None:  # more than once, as after Ctrl-C above
+    signals = 0
+    while process.poll() is None:
+        # Where LLVM links code it calls Python, and what such a call raises is printed and lost.
         process.send_signal(number)
+        signals += 1
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=10)
-    process.communicate()
+    _, stderr = process.communicate()
     assert process.returncode == 128 + number
+    assert signals > 1 or stderr == b""
     assert not list(tmp_path.iterdir())
 
 

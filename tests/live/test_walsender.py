@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import threading
 import time
-import traceback
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from psycopg.conninfo import make_conninfo
 
 import wireformat as wf
 from wireformat.live import Progress
-from wireformat.live.driver import find_target
 
 from ..golden_cases import FOLDER
 from .databases import changes_of
@@ -361,81 +357,6 @@ def test_an_error_that_stays_is_raised_at_once(tmp_path: Path) -> None:
     with serving(Walsender(play)) as server, pytest.raises(wf.ServerError, match="does not exist"):
         wf.live.follow(server.dsn, tmp_path, publication="p", **FAST)
     assert len(server.starts) == 1
-
-
-@pytest.mark.parametrize("how", ["dsn", "quotes", "url", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"])
-def test_no_password_is_told(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret = "pa$$ word-of-the-reader"
-    with serving(Walsender(plays([]), password="another", end=1)) as server:
-        dsn = server.dsn
-        if how == "dsn":
-            dsn += f" password='{secret}'"
-        elif how == "quotes":
-            secret = "'pa\\ss' \"  word-of=the"
-            dsn = make_conninfo(dsn, password=secret)
-        elif how == "url":
-            dsn = f"postgresql://reader:pa$$%20word-of-the-reader@127.0.0.1:{server.port}/shop?sslmode=disable"
-        elif how == "PGPASSWORD":
-            monkeypatch.setenv(how, secret)
-        elif how == "PGPASSFILE":
-            file = tmp_path / "passwords"
-            file.write_text(f"127.0.0.1:*:*:*:{secret}")
-            file.chmod(0o600)
-            monkeypatch.setenv(how, str(file))
-        else:
-            file = tmp_path / "services"
-            file.write_text("[shop]\n" + dsn.replace(" ", "\n") + f"\npassword={secret}\n")
-            monkeypatch.setenv(how, str(file))
-            dsn = "service=shop"
-        with pytest.raises(wf.ServerError, match="password authentication failed") as raised:
-            wf.live.follow(dsn, tmp_path / "lake", publication="p", **FAST)
-        told = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
-        assert secret not in told
-        assert "word-of" not in told.replace("test_no", "")
-        monkeypatch.setenv("PGPASSWORD", "another")
-        position = wf.live.follow(server.dsn, tmp_path / "lake", publication="p", **FAST)
-    assert "another" not in position.to_json()
-    files = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
-    assert files
-    assert not any(b"another" in path.read_bytes() for path in files)
-
-
-def test_a_service_of_libpq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(Walsender(plays([]), end=1)) as server:
-        service = tmp_path / "services"
-        service.write_text("[shop]\n" + server.dsn.replace(" ", "\n") + "\n")
-        monkeypatch.setenv("PGSERVICEFILE", os.fspath(service))
-        found = wf.live.check("service=shop", slot="s", publication="p")
-    assert {one.level for one in found} <= {"ok", "note", "warning"}
-
-
-@pytest.mark.parametrize(
-    ("dsn", "shown"),
-    [
-        ("host=db user=reader password=secret", "host=db user=reader"),
-        ("host=db user=secret dbname=shop password=secret", "host=db dbname=shop user=****"),
-        ("host=db user=reader:secret dbname=shop", "host=db dbname=shop user=****"),
-        ("host=db dbname='postgresql://reader:secret@db/shop'", "host=db dbname=****"),
-        ("host=db dbname='dbname=shop password=secret'", "host=db dbname=****"),
-    ],
-)
-def test_a_server_is_shown_without_its_password(dsn: str, shown: str) -> None:
-    """Also where it is in a wrong place: libpq reads no connection string there."""
-    target = find_target(dsn, "psycopg")
-    assert repr(target) == f"Target({shown})"
-
-
-def test_a_server_repeats_a_part_of_a_name() -> None:
-    name = f"postgresql://reader:secret@{'d' * 60}/shop"
-    target = find_target(make_conninfo(host="db", dbname=name), "psycopg")
-    assert target.masked(f'FATAL: database "{name[:63]}" does not exist') == 'FATAL: database "****" does not exist'
-
-
-@pytest.mark.parametrize("dsn", ["password=secret oops", "postgresql://u:secret@[bad", "host='x password=secret"])
-def test_a_connection_string_that_cannot_be_read_is_not_repeated(dsn: str, tmp_path: Path) -> None:
-    with pytest.raises(wf.OptionError, match="option dsn: expected a connection string") as raised:
-        wf.live.follow(dsn, tmp_path, slot="s")
-    assert "secret" not in "".join(traceback.format_exception(raised.value)).replace("test_a", "")
 
 
 @pytest.mark.parametrize("text", ["s\0x", "s\udcff"])

@@ -1,4 +1,4 @@
-"""The gather: copies the texts that a scan noted into Arrow buffers, and builds the columns of the row-change table."""
+"""The gather: copies what a scan noted, of all rows or of some, and builds the columns of row-change tables of it."""
 
 from __future__ import annotations
 

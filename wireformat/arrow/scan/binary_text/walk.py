@@ -35,7 +35,7 @@ from ..notes import (
 )
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
 from ..transcode import with_room
-from .arrays import make_array_writer, write_bytes_value, write_other, write_simple
+from .arrays_and_bytes import make_array_writer, write_bytes_value, write_other, write_simple
 from .forms import BAD, FORM, GROUP_SHIFT, GROUPS, HEX_FORM, NO_ROOM, SCALAR_FORM, most_bytes
 from .numbers import write_float, write_numeric
 from .times import write_time_value
