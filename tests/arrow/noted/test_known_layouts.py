@@ -22,8 +22,8 @@ def test_a_layout_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     third = len(messages) // 3
     pieces = pa.chunked_array([messages[:third], messages[third : 2 * third], messages[2 * third :]], pa.binary())
     read: list[object] = []
-    layout_of = known_layouts._layout
-    monkeypatch.setattr(known_layouts, "_layout", lambda *given: (read.append(given), layout_of(*given))[1])
+    layouts_of = known_layouts._layouts
+    monkeypatch.setattr(known_layouts, "_layouts", lambda *given: (read.extend(given[-1]), layouts_of(*given))[1])
 
     def typed() -> list[tuple[str, pa.Table]]:
         read.clear()
@@ -44,8 +44,8 @@ def test_chunks_of_one_process_share_layouts(monkeypatch: pytest.MonkeyPatch) ->
     messages = messages_of([*transactions(40)])
     monkeypatch.setattr(ChunkCapture, "_layouts", known_layouts.KnownLayouts())
     read: list[object] = []
-    layout_of = known_layouts._layout
-    monkeypatch.setattr(known_layouts, "_layout", lambda *given: (read.append(given), layout_of(*given))[1])
+    layouts_of = known_layouts._layouts
+    monkeypatch.setattr(known_layouts, "_layouts", lambda *given: (read.extend(given[-1]), layouts_of(*given))[1])
 
     def summary() -> ChunkSummary:
         read.clear()

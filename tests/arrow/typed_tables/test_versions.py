@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from wireformat.arrow.row_changes import TABLE_RELATION
 from wireformat.arrow.typed_tables.rows import rows_of_table
-from wireformat.arrow.typed_tables.versions import TableVersions, image_facts, relation_facts
+from wireformat.arrow.typed_tables.unsent import unsent_columns
+from wireformat.arrow.typed_tables.versions import TableVersions, Version, image_facts, relation_facts
 
 from .changes_made import TYPES, change, changes, relation
 
@@ -25,6 +26,10 @@ ROWS = [
     change("UPDATE", WIDE, types={"id": "bigint", "note": "text"}),
     change("UPDATE", {"note": "x"}),
     change("UPDATE", {"day": "2026-11-21"}),
+    change("UPDATE", WIDE, old={"note": "y"}),
+    change("UPDATE", WIDE, old={"note": "y", "id": "1"}),
+    change("UPDATE", {"id": "1"}, old=WIDE),
+    change("UPDATE", {"$1": "1", "$2": "x"}, old={"$2": "y"}, types=None),
     change("DELETE", old={"id": "1"}),
     change("DELETE", old=WIDE, types=None),
     change("TRUNCATE"),
@@ -32,7 +37,7 @@ ROWS = [
     relation(TYPES, [-1, -1, 393222, -1], ["id", "note"]),
     relation({"id": "integer"}, [-1], ["id"]),
 ]
-INSERT_ID, INSERT_WIDE, RELATION = 0, 1, 14
+INSERT_ID, INSERT_WIDE, RELATION = 0, 1, 18
 BIG_ID, BIG_WIDE, NOTE = 7, 8, 9
 
 
@@ -50,3 +55,15 @@ def test_rows_that_are_taken_together(parts: list[list[int]]) -> None:
             wanted.append(one_by_one.current)
         assert together.take(rows, np.arange(len(numbers))).tolist() == wanted
         assert (together.versions, together.current) == (one_by_one.versions, one_by_one.current)
+
+
+def test_old_images_that_leave_out_columns_tell_the_same() -> None:
+    """test_decoding leaves out the nulls of old rows. What there are many of is then looked at once."""
+    olds = [None, {"id": "1"}, {"note": "y"}, {"day": "2026-11-21"}, {"id": "1", "day": "2026-11-21"}]
+    new = {"id": "1", "note": "x", "day": "2026-11-21"}
+    (rows,) = rows_of_table(changes(*(change("UPDATE", new, old=old) for old in olds)), "shop", "orders")
+    assert len({*rows.layouts.tolist()}) == len(olds)
+    first, *others = (image_facts(rows, index) for index in range(len(olds)))
+    assert all(facts is first for facts in others)
+    (unsent,) = unsent_columns(rows, np.zeros(len(olds), np.int64), [Version({}, True)], [*new, "later"]).lists
+    assert unsent == ("later",)

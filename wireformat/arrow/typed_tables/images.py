@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Int, read_only, unused
-from ..codes import HASH_BITS
+from ..codes import HASH_BITS, in_groups
 from ..jit.byte_ranges import same_bytes
 from ..jit.compiler import compiled, inner
 from ..noted_texts import NotedTexts
@@ -80,12 +80,36 @@ class Images:
         self.valid = np.concatenate([image.valid for image in images])
         self.names = joined_lists([image.names for image in images])
         self._images = images
-        self._indexes = [_indexes(names) for names in self.names.lists]
 
     @cached_property
-    def named(self) -> set[str]:
+    def named(self) -> Collection[str]:
         """The columns that some image has."""
-        return {name for names in self.names.lists if names for name in names}
+        return self._places[0].keys()
+
+    @cached_property
+    def _places(self) -> tuple[dict[str, int], Array, Array]:
+        """Where each column is in the lists of names.
+
+        The columns that some list has, with their numbers; int64[k + 1], where the places of each begin and the last
+        ones end; and int64[2, m], the places: a list, and an index in it.
+        """
+        lists = [names or () for names in self.names.lists]
+        numbers: dict[str, int] = {}
+        own = np.array([numbers.setdefault(name, len(numbers)) for names in lists for name in names], np.int64)
+        counts = np.array([*map(len, lists)], np.int64)
+        within = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order, bounds = in_groups(own, len(numbers))
+        return numbers, np.array(bounds), np.stack([np.repeat(np.arange(len(lists)), counts), within])[:, order]
+
+    def _indices_of(self, name: str) -> Array:
+        """Returns int64[m]: the index of a column in each of the lists of names, -1 if it is not there."""
+        numbers, bounds, places = self._places
+        found = np.full(len(self.names.lists), -1)
+        if name in numbers:
+            number = numbers[name]
+            lists, within = places[:, bounds[number] : bounds[number + 1]]
+            found[lists[::-1]] = within[::-1]  # of equal names the first one: the last that is assigned stays
+        return found
 
     def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
         """Returns the text of one column in each row, null where the row has none.
@@ -93,14 +117,14 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        index_of = [indexes.get(name, -1) for indexes in self._indexes]
+        indices = self._indices_of(name)
         codes = self.names.codes
         if numbered is not None and numbered.any():
-            codes = codes + np.where(numbered, len(index_of), 0)
-            index_of += [column_index if column_index < len(names or ()) else -1 for names in self.names.lists]
-        if max(index_of, default=-1) < 0:
+            codes = codes + np.where(numbered, len(indices), 0)
+            has_column = np.array([column_index < len(names or ()) for names in self.names.lists], bool)
+            indices = np.concatenate([indices, np.where(has_column, column_index, -1)])
+        if indices.max(initial=-1) < 0:
             return pa.nulls(len(codes), pa.string())
-        indices = np.array(index_of, np.int64)
         found: list[Texts] = []
         done = 0
         for image in self._images:
@@ -127,11 +151,6 @@ def _choose_pairs(indices: Array, codes: Array, starts: Array, of_values: Array,
             pairs[row, 0], pairs[row, 1] = of_values[starts[row] + index, 0], of_values[starts[row] + index, 1]
 
 
-def _indexes(names: Names | None) -> dict[str, int]:
-    """Returns the index of each column in the image. A search for each of many columns would take their square."""
-    return {name: index for index, name in reversed([*enumerate(names or ())])}  # of equal names the first one
-
-
 def is_null(names: Names | None) -> bool:
     """Whether a list is null."""
     return names is None
@@ -155,7 +174,7 @@ def encoded_lists(column: Any, rows: Array) -> EncodedLists:
 
 def joined_lists(columns: Sequence[EncodedLists]) -> EncodedLists:
     """Joins encoded columns; equal lists get the same code."""
-    if len(columns) == 1:
+    if len(columns) == 1 and len({*columns[0].lists}) == len(columns[0].lists):
         return columns[0]
     code_of: dict[Names | None, int] = {None: 0}
     codes = [

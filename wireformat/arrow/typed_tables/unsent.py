@@ -11,7 +11,7 @@ from ..arrays import Array
 from ..codes import combined_codes, grouped
 from ..row_changes import TABLE_UPDATE
 from ..schemas import NAME_LIST
-from .images import EncodedLists
+from .images import EncodedLists, Names
 from .rows import ChangeRows
 from .versions import Version
 
@@ -29,23 +29,30 @@ def unsent_columns(
         name: next((index for index, version in enumerate(versions) if name in version.types), len(versions))
         for name in columns
     }
+
+    def of_row(listed: Names, sent: Names | None, is_numbered: bool, version: int, is_update: bool) -> Names:
+        if sent is None or is_numbered:
+            return listed
+        of_version = versions[version].types if is_update else {}
+        there = {*sent, *listed}
+        return listed + tuple(
+            name for name in columns if name not in there and (name in of_version or first_version[name] > version)
+        )
+
     new = rows.new.names
+    is_update = rows.kinds == TABLE_UPDATE
     codes = combined_codes([rows.layouts, version_indices])
     firsts, of_codes = grouped(codes)
-    lists: list[tuple[str, ...] | None] = []
+    numbers: dict[
+        tuple[Names, Names | None, bool, int, bool], int
+    ] = {}  # many layouts differ in their old images alone
+    own = []
     for first in firsts.tolist():
         listed = rows.unchanged.lists[rows.unchanged.codes[first]] or ()
         sent = new.lists[new.codes[first]]
-        if sent is not None and not rows.numbered[first]:
-            version = int(version_indices[first])
-            of_version = versions[version].types if rows.kinds[first] == TABLE_UPDATE else {}
-            listed += tuple(
-                name
-                for name in columns
-                if (name in of_version or first_version[name] > version) and name not in {*sent, *listed}
-            )
-        lists.append(listed or None)
-    return EncodedLists(of_codes, lists)
+        key = listed, sent, bool(rows.numbered[first]), int(version_indices[first]), bool(is_update[first])
+        own.append(numbers.setdefault(key, len(numbers)))
+    return EncodedLists(np.array(own, np.int64)[of_codes], [of_row(*key) or None for key in numbers])
 
 
 def is_unsent(unsent: EncodedLists, name: str) -> Array:

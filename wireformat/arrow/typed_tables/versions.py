@@ -116,12 +116,18 @@ class Version:
         if facts.typmods is not None and self.typmods is not None and facts.typmods != self.typmods:
             return False
         pairs = ((self.types.get(name), type) for name, type in facts.types.items())
-        return self.has_types(facts) or all(own is None or type is None or own == type for own, type in pairs)
+        return all(own is None or type is None or own == type for own, type in pairs)
 
-    def has_types(self, facts: ColumnFacts) -> bool:
-        """Whether it has the types that a record with these facts names."""
+    def knows(self, facts: ColumnFacts) -> bool:
+        """Whether a record with these facts, which is no RELATION, fits this version and teaches it nothing."""
+        if self.is_complete < facts.is_complete or self.is_untyped < facts.is_untyped:
+            return False
+        if facts.is_complete and len(facts.types) != len(self.types):
+            return False
         mine, named = self.types.items(), facts.types.items()
-        return named <= mine or all(type is None or (name, type) in mine for name, type in named)
+        return named <= mine or all(
+            (name, type) in mine or (type is None and name in self.types) for name, type in named
+        )
 
     def learn(self, facts: ColumnFacts) -> None:
         """Adds the facts of a record of this version."""
@@ -220,10 +226,13 @@ class TableVersions:
 
     def _find_image(self, rows: ChangeRows, index: int) -> int:
         """Returns the index of the version of a row change."""
+        facts = image_facts(rows, index)
+        if self.current >= 0 and self.versions[self.current].knows(facts):
+            return self.current
         columns = (rows.new.names, rows.old.names, rows.types, rows.unchanged)
         key = (self.current, rows.kinds[index], bool(rows.numbered[index]), *(column[index] for column in columns))
         if key not in self._found:
-            found = self.find(image_facts(rows, index))
+            found = self.find(facts)
             if len(self._found) >= _MOST_FOUND:
                 self._found.clear()
             self._found[key] = found
@@ -284,9 +293,7 @@ class TableVersions:
         """
         if len(self.versions) != 1 or self.current != 0:
             return
-        version = self.versions[0]
-        is_known = version.is_complete >= facts.is_complete and version.is_untyped >= facts.is_untyped
-        if is_known and version.has_types(facts) and version.fits(facts):
+        if self.versions[0].knows(facts):
             if len(self._settled) >= _MOST_FOUND:
                 self._settled.clear()
             self._settled.add(layout)
@@ -338,6 +345,8 @@ def _image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     new, old, types, unchanged = (
         column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )
+    if old and new and len(old) < len(new) and not rows.numbered[index] and {*new}.issuperset(old):
+        old = None  # rows that leave out some columns of their old image tell the same
     return _facts_of_images(int(rows.kinds[index]), bool(rows.numbered[index]), new, old, types, unchanged)
 
 
