@@ -83,6 +83,8 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             raise wf.OptionError(f"option schema: no column {field.name!r}{near}; there are {', '.join(names)}")
         column = rows[field.name]
         try:
+            if not _may_be_cast(column.type, field.type):
+                raise pa.ArrowInvalid("another meaning")
             columns.append(column if column.type == field.type else column.cast(field.type))
         except pa.ArrowException:  # whose text may have a value
             declared, own = (from_arrow_type(type).simpleString() for type in (field.type, column.type))
@@ -91,6 +93,22 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
                 f"declare it as {own}, and cast it in the query"
             ) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _may_be_cast(own: pa.DataType, declared: pa.DataType) -> bool:
+    """Whether Arrow's cast keeps values or refuses them. Of times, it makes others than Spark's."""
+    if own == declared:
+        return True
+    if own.num_fields or declared.num_fields:
+        return own.id == declared.id and all(
+            _may_be_cast(own.field(index).type, declared.field(index).type)
+            for index in range(max(own.num_fields, declared.num_fields))
+        )
+    return all(map(_is_number, (own, declared)))
+
+
+def _is_number(type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
 
 
 def rows_of_message() -> ArrayType:
@@ -107,9 +125,14 @@ def committed_table() -> pa.Schema:
     """Returns the Arrow schema of wal_transactions: `seq`, the columns of committed rows, `stream`."""
     columns = pa.schema([pa.field("seq", pa.int64()), *arrow_schema(change_names()), pa.field("stream", pa.string())])
     found = wf.arrow.committed_schema(columns.remove(1))
-    return pa.schema(
-        [found.field("seq"), *[f for f in found if f.name not in ("seq", "stream")], found.field("stream")]
-    )
+    names = ["seq", *[name for name in found.names if name not in ("seq", "stream")], "stream"]
+    return pa.schema([_nullable(found.field(name)) for name in names])
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """Returns a field that may be null, as each part of it. What Spark casts loses that it may not."""
+    parts = [_nullable(part) for part in field.type] if pa.types.is_struct(field.type) else []
+    return field.with_nullable(True).with_type(pa.struct(parts) if parts else field.type)
 
 
 def rows_of_transactions() -> StructType:

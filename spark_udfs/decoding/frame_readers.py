@@ -186,7 +186,7 @@ def _arrow(messages: pd.Series) -> pa.Array:
     if array.null_count < len(array) and not is_binary(array.type):
         raise TypeError(f"messages: expected a pandas Series of bytes, got one of {array.type}")
     array = array.cast(pa.binary()) if is_binary(array.type) else pa.nulls(len(array), pa.binary())
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _capture(messages: Any, format: str, options: Mapping[str, Any]) -> wf.Capture:

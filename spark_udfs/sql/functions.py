@@ -235,7 +235,7 @@ class WalTransactions:
         try:
             for committed in self._transactions.take(rows):
                 wanted = committed_table()
-                yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
+                yield pa.RecordBatch.from_arrays([committed[f.name].cast(f.type) for f in wanted], schema=wanted)
         except wf.OrderError as error:
             add_hint(error, "without PARTITION BY and ORDER BY (seq, record), a task gets any rows of a stream")
             raise
@@ -283,16 +283,27 @@ class WalTransactions:
 
 def _rows(changes: pa.RecordBatch) -> pa.RecordBatch:
     """Returns the columns by name; as in SQL, the case does not matter. `stream` is null if there is none."""
-    indices = {name.lower(): index for index, name in enumerate(changes.schema.names)}
+    names = [name.lower() for name in changes.schema.names]
     wanted = ["seq", *change_names()]
-    missing = [name for name in wanted if name not in indices]
+    missing = [name for name in wanted if name not in names]
     if missing:
         raise wf.OptionError(
             f"wal_transactions: the table must have the columns of wal_changes, it has no {', '.join(missing)}"
         )
+    for name in (*wanted, STREAM):
+        if names.count(name) > 1:
+            raise wf.OptionError(f"wal_transactions: the table must have one column {name}, it has several")
+    indices = {name: index for index, name in enumerate(names)}
     columns = [changes.column(indices[name]) for name in wanted]
     if not pa.types.is_integer(columns[0].type):
         raise wf.OptionError(f"wal_transactions: seq must be an integer, it is {columns[0].type}")
     columns[0] = columns[0].cast(pa.int64())
     stream = changes.column(indices[STREAM]) if STREAM in indices else pa.nulls(len(changes))
-    return pa.RecordBatch.from_arrays([*columns, stream.cast(pa.string())], names=[*wanted, STREAM])
+    try:
+        stream = stream.cast(pa.string())
+    except pa.ArrowException:  # whose text may have a value
+        raise wf.OptionError(
+            f"wal_transactions: stream must be a text or a number, it is {stream.type}; of several columns, write "
+            "concat_ws('/', topic, partition) AS stream"
+        ) from None
+    return pa.RecordBatch.from_arrays([*columns, stream], names=[*wanted, STREAM])

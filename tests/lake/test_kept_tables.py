@@ -116,3 +116,34 @@ def test_a_table_that_is_gone(tmp_path: Path, opened: Counter[str], state: str) 
     with pytest.raises(wf.LakeError, match=f"{TABLE}.*got none: put it back"):
         write(tmp_path, PARTS[0] + PARTS[1], state)
     assert wf.lake.position(tmp_path) == before
+
+
+def insert(lsn: int, id: str) -> wf.Insert:
+    return wf.Insert(lsn=lsn, table_schema="public", table_name="t", new=wf.TupleData(("id",), (id,), ("integer",)))
+
+
+def delete(lsn: int, id: str) -> wf.Delete:
+    return wf.Delete(lsn=lsn, table_schema="public", table_name="t", old=wf.TupleData(("id",), (id,), ("integer",)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param([insert(41, "2"), delete(42, "2")], id="a row that comes and goes"),
+        pytest.param([delete(41, "9")], id="a row that is not there"),
+        pytest.param([delete(41, "1"), insert(42, "1")], id="the same row again"),
+    ],
+)
+def test_changes_that_leave_the_table_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: list[wf.Event]
+) -> None:
+    """deltalake makes no commit for a MERGE that changes nothing. The log has the position nevertheless."""
+    parts: list[list[wf.Event]] = [
+        [wf.Begin(lsn=lsn, csn=lsn, first_lsn=lsn), *own, wf.Commit(lsn=lsn + 8, xid=lsn)]
+        for lsn, own in ((16, [insert(17, "1")]), (40, changes), (64, [insert(65, "3")]))
+    ]
+    for count in (1, 2, 3):
+        monkeypatch.setattr(delta_module, "_KEPT", {})  # as in another process
+        write(tmp_path, parts[:count], "latest")
+    (rows,) = read_all(tmp_path).values()
+    assert sorted(rows["id"].to_pylist()) == [1, 3]

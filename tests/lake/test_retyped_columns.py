@@ -78,7 +78,7 @@ def test_other_values_of_a_whole_row(tmp_path: Path) -> None:
 def test_other_values_of_a_key(tmp_path: Path, keys: Any) -> None:
     table = retyped("default", CHARACTER, TEXT, "1    ", "1")
     change(table)
-    fault = "no value in a column of keys: a; changes from before a key column was .* given another type have none"
+    fault = "no value in a column of keys: a; .* changes from before a key column was .* given another type have none"
     with pytest.raises(wf.BadRows, match=fault):
         wf.Capture(table.messages, "pgoutput").latest(TABLE, keys=keys)
     with pytest.raises(wf.BadRows, match=fault):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -16,7 +18,19 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 import spark_udfs
 import wireformat as wf
@@ -149,6 +163,53 @@ def test_types_of_a_view(files: Path, name: str, declared: DataType, words: str)
     with pytest.raises(wf.OptionError, match=f"option schema: {words}: declare it as") as raised:
         [rows for part in reader.partitions() for rows in reader.read(part)]
     assert "BEGIN" not in str(raised.value)
+
+
+ZONED, PLAIN = TimestampType(), TimestampNTZType()
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "declared"),
+    [
+        ("timestamp without time zone", "2026-01-01 10:00:00", ZONED),
+        ("timestamp with time zone", "2026-01-01 10:00:00+00", PLAIN),
+        ("timestamp with time zone[]", '{"2026-01-01 10:00:00+00"}', ArrayType(PLAIN)),
+        ("date", "2026-01-01", ZONED),
+        ("date", "2026-01-01", PLAIN),
+        ("bigint", "1", ZONED),
+        ("timestamp without time zone", "2026-01-01 10:00:00", LongType()),
+        ("integer", "1", StringType()),
+    ],
+)
+def test_a_declared_type_of_another_meaning(tmp_path: Path, type: str, text: str, declared: DataType) -> None:
+    """Spark's cast of it depends on the session, or is another one than Arrow's."""
+    source = source_of_column(tmp_path, type, text)
+    with pytest.raises(wf.OptionError, match=r"option schema: column 'c' is declared as .*: declare it as"):
+        source.reader(StructType([StructField("c", declared)])).partitions()
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "declared", "value"),
+    [
+        ("smallint", "7", LongType(), 7),
+        ("integer[]", "{7}", ArrayType(LongType()), [7]),
+        ("bigint", "7", DecimalType(20, 0), Decimal(7)),
+        ("real", "0.5", DoubleType(), 0.5),
+    ],
+)
+def test_a_declared_type_that_is_wider(tmp_path: Path, type: str, text: str, declared: DataType, value: Any) -> None:
+    reader = source_of_column(tmp_path, type, text).reader(StructType([StructField("c", declared)]))
+    found = [rows["c"].to_pylist() for part in reader.partitions() for rows in reader.read(part)]
+    assert found == [[value]]
+
+
+def source_of_column(folder: Path, type: str, text: str) -> WireformatSource:
+    """A table with a column of this type and a row with this text."""
+    row = wf.TupleData(("c",), (text,), (type,))
+    events = [wf.Begin(lsn=16, csn=5, first_lsn=16), wf.Insert(lsn=17, table_schema="shop", table_name="t", new=row)]
+    messages = [*map(bytes, wf.encode([*events, wf.Commit(lsn=32, xid=9)], "gaussdb-text"))]
+    pq.write_table(pa.table({"payload": pa.array(messages, pa.binary())}), folder / "0.parquet")
+    return WireformatSource({"path": str(folder), "format": "gaussdb-text", "table": "shop.t"})
 
 
 def test_names_with_commas(tmp_path: Path) -> None:

@@ -92,6 +92,15 @@ def test_row_changes(sample: list[bytes]) -> None:
     assert wanted[0]["message"] == 1
 
 
+@pytest.mark.parametrize("dtype", [object, pd.ArrowDtype(pa.binary())])
+def test_no_messages(dtype: Any) -> None:
+    """Pandas has no array at all where a filter leaves nothing of an Arrow column."""
+    reader = spark_udfs.change_reader(FORMAT, columns=["kind"])
+    messages = pd.Series([b"x"], dtype=dtype)
+    for none in (messages.head(0), messages[messages.isna()]):
+        assert rows_of([reader(none)], reader) == []
+
+
 def test_pgoutput_knows_the_tables_of_its_call() -> None:
     image = wf.TupleData(("id", "v"), ("1", "x"), ("integer", "text"))
     events: list[wf.Event] = [

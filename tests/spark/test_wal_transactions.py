@@ -30,6 +30,8 @@ from .many_streams import (
 
 pytestmark = pytest.mark.spark
 
+LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+
 PLACE: dict[str, Any] = {"stream_by": [STREAM], "order_by": [OFFSET]}
 
 
@@ -78,6 +80,19 @@ def test_options_in_sql(spark: SparkSession) -> None:
     backwards = "TABLE(SELECT * FROM prepared) WITH SINGLE PARTITION ORDER BY seq DESC"
     with pytest.raises(PythonException, match=r"bad order: .*expected wal_transactions: rows sorted by seq and record"):
         spark.sql(f"SELECT * FROM wal_transactions({backwards})").collect()
+
+
+def test_large_types_of_arrow(spark: SparkSession) -> None:
+    """Spark casts what a function returns with them, and what it casts may be null."""
+    events: list[wf.Event] = [wf.Begin(xid=1, commit_lsn=9), insert(), wf.Commit(xid=1, commit_lsn=9)]
+    frame_of(spark, events).withColumnRenamed(OFFSET, "seq").createOrReplaceTempView("of_large_types")
+    table_of = "TABLE(of_large_types) WITH SINGLE PARTITION ORDER BY (seq, record)"
+    spark.conf.set(LARGE_TYPES, "true")
+    try:
+        found = spark.sql(f"SELECT sequence.*, table_name FROM wal_transactions({table_of})").collect()
+    finally:
+        spark.conf.unset(LARGE_TYPES)
+    assert found == [(9, 0, "t")]
 
 
 def frame_of(spark: SparkSession, events: list[wf.Event]) -> DataFrame:
@@ -138,6 +153,23 @@ def test_one_call_reads_one_stream() -> None:
         for batches in ([of_a, other], [one_batch(pa.Table.from_batches([of_a, other]))]):
             with pytest.raises(wf.OptionError, match=r"one call reads one stream, .* PARTITION BY stream"):
                 delivered(*batches)
+
+
+def test_columns_that_the_table_must_have_once() -> None:
+    """As in SQL, the case of a name does not matter."""
+    rows = batch_of([wf.Begin(xid=1), insert(), wf.Commit(xid=1)])
+    for name in ("TABLE_NAME", "Stream"):
+        twice = rows.append_column(name, pa.array(["other"] * len(rows)))
+        with pytest.raises(wf.OptionError, match=f"must have one column {name.lower()}, it has several"):
+            delivered(twice)
+
+
+@pytest.mark.parametrize("stream", [{"topic": "cdc", "partition": 0}, b"\xff\x00"])
+def test_a_stream_that_is_no_text(stream: Any) -> None:
+    rows = batch_of([wf.Begin(xid=1), insert(), wf.Commit(xid=1)])
+    other = rows.set_column(rows.schema.get_field_index("stream"), "stream", pa.array([stream] * len(rows)))
+    with pytest.raises(wf.OptionError, match=r"stream must be a text or a number, it is (struct|binary).*concat_ws"):
+        delivered(other)
 
 
 TRUNCATE: list[wf.Event] = [

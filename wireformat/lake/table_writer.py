@@ -296,8 +296,11 @@ class TableWriter:
         plan = plan_merge(touched, current, before)
         if plan is not None:
             delta.evolve(current.schema)
+            version = delta.table.version()
             with delta.errors():
                 merge(delta.table, plan, properties)
+            if delta.table.version() == version:  # no row was changed: the position is still missing
+                delta.append(current.schema, [], properties)
             return
         is_marked = touched.only_adds and not columns.issuperset(target.table.columns.values())
         if is_marked:  # a row from before an added column says that its value is not known

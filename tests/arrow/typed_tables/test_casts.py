@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wireformat as wf
 from wireformat.arrow.readers.reader import FEW_TEXTS
 from wireformat.arrow.typed_tables.casts import _split_arrays, arrow_type, reader_of
 from wireformat.arrow.typed_tables.columns import wider
@@ -185,6 +186,49 @@ MISFITS = {
 def test_misfits(type: str, text: str) -> None:
     assert read(type, text) == ([None], {0: MISFITS[type, text]})
     assert read(type, None, text, None)[1] == {1: MISFITS[type, text]}
+
+
+@pytest.mark.parametrize("count", [1, FEW_TEXTS])
+@pytest.mark.parametrize(
+    ("type", "fits", "misfits"),
+    [
+        (
+            pa.float64(),
+            ["9007199254740992", "-9007199254740994", "1152921504606846976", "-9223372036854775808", "-0"],
+            ["9007199254740993", "-9007199254740993", "9223372036854775807"],
+        ),
+        (pa.float32(), ["16777216", "16777218"], ["16777217", "2147483647", "9223372036854775807"]),
+    ],
+)
+def test_integers_as_floats(type: pa.DataType, fits: list[str], misfits: list[str], count: int) -> None:
+    """Two integers that become one float would be one key."""
+    for reader, texts, wrong in (
+        (reader_of(type, "integer"), [*fits, None, *misfits, "9223372036854775808", "0.5"], len(misfits) + 2),
+        (reader_of(pa.list_(type), "integer"), [f"{{{text}}}" for text in (*fits, *misfits)], len(misfits)),
+    ):
+        assert reader is not None
+        values, found = reader.read(pa.array(texts * count, pa.string()))
+        shown = [value[0] if isinstance(value, list) else value for value in values.to_pylist()]
+        assert shown[: len(fits)] == [*map(int, fits)]
+        assert sorted(found) == [row for row in range(len(texts) * count) if row % len(texts) >= len(texts) - wrong]
+        assert shown[len(texts) - wrong : len(texts)] == [None] * wrong
+
+
+def test_a_given_float_does_not_round_integers() -> None:
+    """Those of numeric and double precision it rounds, as SQL's casts do."""
+    texts = {"id": "9007199254740993", "n": "0.1234567890123456789", "i": "16777217", "s": "32767"}
+    types = ("bigint", "numeric", "integer", "smallint")
+    row = " ".join(f"{name}[{type}]:{text}" for (name, text), type in zip(texts.items(), types, strict=True))
+    lines = [b"BEGIN 5", f"table public.t: INSERT: {row}".encode(), b"COMMIT 5"]
+    schema = {"id": "double precision", "n": "double precision", "i": "real", "s": "real"}
+    (found,) = (
+        wf.Capture(lines, "test-decoding", mode="PERMISSIVE").typed("public.t", schema=schema).read_all().to_pylist()
+    )
+    assert [found[name] for name in texts] == [None, 0.12345678901234568, None, 32767.0]
+    reason = "an integer that a float of {} bits does not hold"
+    assert all(reason.format(bits) in found["_error"] for bits in (32, 64))
+    with pytest.raises(wf.BadCell, match=reason.format(64)):
+        wf.Capture(lines, "test-decoding").typed("public.t", schema=schema).read_all()
 
 
 def test_many_misfits_in_a_long_column() -> None:

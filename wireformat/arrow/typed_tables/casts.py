@@ -99,6 +99,28 @@ class CastReader:
 
 
 @dataclass(frozen=True)
+class ExactFloatReader:
+    """Integers as floating-point numbers: those that would be rounded do not fit."""
+
+    type: pa.DataType
+
+    def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
+        """See ValueReader.read."""
+        integers = reader_of(pa.int64())
+        assert integers is not None, "integers can be read"
+        column, misfits = integers.read(texts)
+        values = np.asarray(column.fill_null(0))
+        floats = values.astype(self.type.to_pandas_dtype())
+        with np.errstate(invalid="ignore"):  # 2**63 is a float that int64 does not hold
+            is_rounded = (floats.astype(np.int64) != values) | (floats >= 2.0**63)
+        misfits |= dict.fromkeys(
+            np.flatnonzero(is_rounded).tolist(), f"an integer that a float of {self.type.bit_width} bits does not hold"
+        )
+        is_null = is_rounded | ~np.asarray(column.is_valid())
+        return pa.array(floats, self.type, mask=is_null), dict(sorted(misfits.items()))
+
+
+@dataclass(frozen=True)
 class ListReader:
     """Arrays, or vectors such as int2vector, whose elements another reader reads.
 
@@ -389,7 +411,8 @@ _UNITS = {pa.timestamp("us").id: "us", pa.time64("us").id: "us"}
 def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> ValueReader | None:
     """Returns the reader for an Arrow type; None if texts cannot be read as values of it.
 
-    reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers separated by blanks
+    reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers separated by blanks; `integer`
+                for floats: integers that they hold
     delimiter   the separator of the elements of an array
     """
     cast = cast_of(type, reading, delimiter)
@@ -406,6 +429,8 @@ def cast_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Value
     """Returns the reader that casts the texts of a type, which reads those that no compiled reader takes."""
     if reading == "hex" and type == pa.binary():
         return _bytes_reader(hex_only=True)
+    if reading == "integer" and pa.types.is_floating(type):
+        return ExactFloatReader(type)
     if pa.types.is_list(type):
         depth = 0
         while pa.types.is_list(type):

@@ -73,8 +73,8 @@ def no_stream(stream_by: Sequence[str]) -> str:
 def no_key(keys: Sequence[str]) -> str:
     """Returns what is wrong with changes of an unknown row."""
     return (
-        f"have no value in a column of keys: {', '.join(keys)}; changes from before a key column was added, renamed or "
-        "given another type have none"
+        f"have no value in a column of keys: {', '.join(keys)}; in PERMISSIVE, one that does not fit is none (the type "
+        "text takes all), and changes from before a key column was added, renamed or given another type have none"
     )
 
 
