@@ -249,7 +249,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_module_executes_a_text(tmp_path: Path) -> None:
     """As dataclasses do, of which a library that is being loaded has many."""
     (tmp_path / "interrupted.py").write_text(
-        "import wireformat.cli.decode as decode\n"
+        "import wireformat.cli.decoding as decode\n"
         "from wireformat.cli.__main__ import main\n"
         "decode.decode = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
         "main()\n"

@@ -9,7 +9,7 @@ import pytest
 from construct import Computed, Construct, If, this
 
 from wireformat import declare
-from wireformat.declare import Counted, Text, Told, numbers
+from wireformat.declare import Counted, Text, Told, fields
 from wireformat.errors import DecodeError
 
 _NAMES = ("Int8ub", "Int16ub", "Int32ub", "Int64ub", "Int32sb", "Int64sb")
@@ -33,8 +33,8 @@ def made(source: Any, struct: Any) -> Construct:
         "first" / source.Int8ub,
         "cells" / Counted(source.Int16ub, cell),
         *(name.lower() / getattr(source, name) for name in _NAMES),
-        "maybe" / (Told("asked", source.Int16ub) if source is numbers else If(this._params.asked, source.Int16ub)),
-        "not" / (Told("untold", source.Int16ub) if source is numbers else If(this._params.untold, source.Int16ub)),
+        "maybe" / (Told("asked", source.Int16ub) if source is fields else If(this._params.asked, source.Int16ub)),
+        "not" / (Told("untold", source.Int16ub) if source is fields else If(this._params.untold, source.Int16ub)),
         "at" / source.Tell,
         "twice" / Computed(lambda context: 2 * context["first"]),
         "more" / Counted(this.first, source.Int8ub),
@@ -44,7 +44,7 @@ def made(source: Any, struct: Any) -> Construct:
 def test_every_length_of_a_record() -> None:
     data = b"\2\0\2" + b"\0\1a\xff\xff\xff\xfe" * 2 + b"".join(b"\x80" + bytes(size - 1) for size in (1, 2, 4, 8, 4, 8))
     data += b"\0\7\1\2"
-    ours, theirs = made(numbers, numbers.Struct), made(construct, construct.Struct)
+    ours, theirs = made(fields, fields.Struct), made(construct, construct.Struct)
     for size in range(len(data) + 2):
         cut = (data + b"?")[:size]
         assert read(ours, cut) == read(theirs, cut)
@@ -55,6 +55,6 @@ def test_every_length_of_a_record() -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_numbers_are_written_as_by_construct(name: str) -> None:
-    ours, theirs = getattr(numbers, name), getattr(construct, name)
+    ours, theirs = getattr(fields, name), getattr(construct, name)
     assert ours.build(77) == theirs.build(77)
     assert ours.sizeof() == theirs.sizeof()

@@ -2,9 +2,9 @@
 
 main, options                      the commands that can be typed, and the options that they share
 captures, live                     commands for a stream as a whole, and for a live slot, in folders
-show, decode, convert, inspection  what the commands for messages do
+show, decoding, convert, inspection   what the commands for messages do
 server_options                     what `wireformat options` does
-inputs, decoding                   files and standard input, and their records
+inputs                             files and standard input
 client_line                        events as lines of the openGauss client
 output, table_writers              files and standard output, and rows in each of their formats
 screen                             text on a terminal

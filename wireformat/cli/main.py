@@ -242,7 +242,7 @@ def decode(
 ) -> None:
     """Write the row-change table, one row per record."""
     with exit_codes():
-        from . import decode as command
+        from . import decoding as command
 
         command.decode(
             files,

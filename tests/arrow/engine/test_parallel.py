@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine.parallel import map_in_order
+from wireformat.arrow.engine.scan_engine import map_in_order
 from wireformat.arrow.scan.relations import relation_table
 
 from ...golden_cases import CASES

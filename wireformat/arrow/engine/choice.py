@@ -9,8 +9,7 @@ from ...options import ReadOptions
 from ...options.checks import one_of
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from .declaration_engine import DeclarationEngine, Engine
-from .parallel import checked_threads
-from .scan_engine import ScanEngine
+from .scan_engine import ScanEngine, checked_threads
 
 ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}
 

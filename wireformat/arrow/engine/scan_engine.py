@@ -1,14 +1,16 @@
 """The fast engine: the compiled scan and the gather. The declaration reads the records that the scan cannot read.
 
-The rows of both are joined in their order.
+The rows of both are joined in their order. Threads run ahead: compiled functions do not hold Python's global lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain, starmap
-from typing import Any
+from itertools import chain, islice, starmap
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from ...formats.base import Format
 from ...formats.pgoutput.relations import Relations
 from ...limits import BATCH_TEXT_BYTES, TABLE_PARTS
 from ...options import ReadOptions
+from ...options.checks import number
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..arrays import Array
@@ -27,8 +30,10 @@ from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
 from ..scan.message_batches import BatchSizes, is_live, one_by_one
 from ..scan.notes import ScannedRows
-from .parallel import map_in_order
 from .scanner import BatchScan, Scanner
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 MOST_KEPT = 4
 """Message batches are large while record batches have less than a quarter of the bytes that are read."""
@@ -229,3 +234,72 @@ def spliced(scanned: pa.RecordBatch, built: pa.RecordBatch | None, origins: Arra
         both = [pa.concat_arrays(pair) for pair in zip(*(batch.columns for batch in batches), strict=True)]
         columns = [array.take(indices) for array in both]
     yield pa.RecordBatch.from_arrays(columns, schema=scanned.schema)
+
+
+def checked_threads(threads: object) -> int:
+    """Returns how many threads to use; None means as many as Arrow uses (`pyarrow.cpu_count`). Raises OptionError."""
+    if threads is None:
+        return int(pa.cpu_count())
+    return number("threads", threads, 1)
+
+
+def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
+    """Yields each item with the result of its work, in order. No more than `threads` results are computed ahead. What
+    was yielded is not kept.
+
+    An error of `items` is raised after the results of the items before it.
+
+    With a single item or a single thread, the work runs in the calling thread. The threads end soon after the iterator:
+    they are not waited for, since the garbage collector may close the iterator in any thread, also in one that is being
+    started, and Python's lock for the shutdown of thread pools is then held by the thread that starts it.
+    """
+    errors: list[Exception] = []
+    items = _until_error(items, errors)
+
+    def worked(item: Item) -> tuple[Item, Result]:
+        return item, work(item)
+
+    begun = deque(islice(items, 2))
+    if threads == 1 or len(begun) < 2:
+        yield from map(worked, chain(_taken(begun), items))
+    else:
+        yield from _in_threads(chain(_taken(begun), items), work, threads)
+    if errors:
+        raise errors[0]
+
+
+def _taken(items: deque[Item]) -> Iterator[Item]:
+    """Yields the items, which are taken out of the queue."""
+    while items:
+        yield items.popleft()
+
+
+def _until_error(items: Iterator[Item], errors: list[Exception]) -> Iterator[Item]:
+    """Yields the items, and keeps the error that ends them."""
+    try:
+        yield from items
+    except Exception as error:
+        errors.append(error)
+
+
+def _in_threads(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
+    """See `map_in_order`."""
+    pool = ThreadPoolExecutor(threads)
+    waiting: deque[tuple[Item, Future[Result]]] = deque()
+    try:
+        for item in items:
+            waiting.append((item, pool.submit(work, item)))
+            del item
+            if len(waiting) > threads:
+                yield _result(waiting)
+        while waiting:
+            yield _result(waiting)
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
+def _result(waiting: deque[tuple[Item, Future[Result]]]) -> tuple[Item, Result]:
+    """Takes the first item out of the queue, and returns it with its result."""
+    item, future = waiting.popleft()
+    return item, future.result()
