@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
@@ -99,16 +99,22 @@ def _may_be_cast(own: pa.DataType, declared: pa.DataType) -> bool:
     """Whether Arrow's cast keeps values or refuses them. Of times, it makes others than Spark's."""
     if own == declared:
         return True
-    if own.num_fields or declared.num_fields:
-        return own.id == declared.id and all(
-            _may_be_cast(own.field(index).type, declared.field(index).type)
-            for index in range(max(own.num_fields, declared.num_fields))
-        )
-    return all(map(_is_number, (own, declared)))
+    if not any(all(map(is_alike, (own, declared))) for is_alike in _ALIKE):
+        return False
+    return own.num_fields == declared.num_fields and all(
+        _may_be_cast(own.field(index).type, declared.field(index).type) for index in range(own.num_fields)
+    )
 
 
-def _is_number(type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
+_ALIKE: tuple[Callable[[pa.DataType], bool], ...] = (
+    lambda type: bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)),
+    lambda type: bool(pa.types.is_string(type) or pa.types.is_large_string(type)),
+    lambda type: bool(pa.types.is_binary(type) or pa.types.is_large_binary(type)),
+    lambda type: bool(pa.types.is_list(type) or pa.types.is_large_list(type)),
+    pa.types.is_map,
+    pa.types.is_struct,
+)
+"""Types that have values in common."""
 
 
 def rows_of_message() -> ArrayType:

@@ -34,6 +34,7 @@ from pyspark.sql.types import (
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.schemas import as_declared
 from spark_udfs.source.data_source import WireformatSource
 from spark_udfs.source.options import SlotOptions
 from wireformat.chunks.files import survey
@@ -201,6 +202,16 @@ def test_a_declared_type_that_is_wider(tmp_path: Path, type: str, text: str, dec
     reader = source_of_column(tmp_path, type, text).reader(StructType([StructField("c", declared)]))
     found = [rows["c"].to_pylist() for part in reader.partitions() for rows in reader.read(part)]
     assert found == [[value]]
+
+
+def test_large_types_are_no_other_types() -> None:
+    """With spark.sql.execution.arrow.useLargeVarTypes, the columns that Spark hands over are large."""
+    columns = {"t": ["x", None], "b": [b"x", None], "l": [["x"], None]}
+    large = pa.schema([("t", pa.large_string()), ("b", pa.large_binary()), ("l", pa.large_list(pa.large_string()))])
+    usual = pa.schema([("t", pa.string()), ("b", pa.binary()), ("l", pa.list_(pa.string()))])
+    for own, declared in ((large, usual), (usual, large)):
+        rows = as_declared(pa.RecordBatch.from_pydict(columns, own), declared)
+        assert (rows.schema, rows.to_pydict()) == (declared, columns)
 
 
 def source_of_column(folder: Path, type: str, text: str) -> WireformatSource:
