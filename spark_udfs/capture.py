@@ -37,7 +37,7 @@ from .chunks.questions import ask_changes, ask_committed, ask_messages, ask_open
 from .chunks.reading import PARTS
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
-from .schemas import arrow_schema, arrow_types, change_names
+from .schemas import arrow_schema, arrow_types, change_names, frame_of
 from .streams.answers import StreamAnswers, check_stream
 from .tables.latest import checked_rows, latest_rows
 from .tables.latest_by_key import rows_of_steps
@@ -192,7 +192,7 @@ class Capture(CaptureAnswers):
         from wireformat.arrow.typed_tables.tables import tables_schema  # loads numba
 
         self._messages.positions.check_result(tables_schema(pa.null()).names)
-        return self._spark.createDataFrame(self._light.listed_of_each)
+        return frame_of(self._spark, self._light.listed_of_each)
 
     @checks_keywords
     def typed(
@@ -350,7 +350,7 @@ class Capture(CaptureAnswers):
                 done = lakes.publish(written, light, positions)
         log_written(done, light)
         streams = arrow_types(StructType([*self._messages.positions.stream_by]))
-        return self._spark.createDataFrame(with_streams(done, streams, RESULT))
+        return frame_of(self._spark, with_streams(done, streams, RESULT))
 
     @property
     def position(self) -> Any:

@@ -7,20 +7,23 @@ back. Nested values are sent as they are, so pandas may change such values insid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import (
+    ArrayType,
     AtomicType,
     BinaryType,
     BooleanType,
     CalendarIntervalType,
     DataType,
     IntegralType,
+    MapType,
     StringType,
     StructField,
+    StructType,
     TimestampType,
     VariantType,
     YearMonthIntervalType,
@@ -73,6 +76,20 @@ READ_BACK: Types = (IntegralType, BooleanType, TimestampType)
 
 IN_ARROW: Types = (StringType, BinaryType, *READ_BACK)
 """Types of a `carrier` whose values a worker of pandas repeats as Arrow values, not as Python objects."""
+
+
+def parts_of(type: DataType) -> Iterator[DataType]:
+    """Yields the types within an array, a map or a struct, at any depth."""
+    within: list[DataType] = []
+    if isinstance(type, ArrayType):
+        within = [type.elementType]
+    elif isinstance(type, MapType):
+        within = [type.keyType, type.valueType]
+    elif isinstance(type, StructType):
+        within = [field.dataType for field in type]
+    for part in within:
+        yield part
+        yield from parts_of(part)
 
 
 def is_text(field: StructField, cannot: Types) -> bool:

@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
@@ -71,6 +72,14 @@ def arrow_types(schema: StructType) -> pa.Schema:
     has_timezone = "timezone" in signature(to_arrow_schema).parameters  # not in Spark 4.2
     zone: dict[str, Any] = {"timezone": "UTC"} if has_timezone else {}
     return to_arrow_schema(schema, **zone)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Returns rows of the driver as a DataFrame."""
+    if int(str(spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch"))) > 0:
+        return spark.createDataFrame(rows)
+    # no limit: Spark hands the setting to Arrow, which takes none below 1
+    return spark.createDataFrame(rows.to_pylist(), from_arrow_schema(rows.schema))
 
 
 def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -22,6 +22,7 @@ from ..fields import (
     field_of,
     is_text,
     packed,
+    parts_of,
     unpacked,
 )
 from ..positions import PositionColumns
@@ -145,4 +146,11 @@ def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> li
         if name.lower() in taken:
             raise wf.OptionError(f"option keep: {name!r}: {taken[name.lower()]}; rename the one in the input")
         taken[name.lower()] = "it is named twice"
-    return [field_of(df, "keep", name) for name in keep]
+    fields = [field_of(df, "keep", name) for name in keep]
+    for field in fields:
+        if any(isinstance(part, ARROW_CANNOT) for part in parts_of(field.dataType)):
+            raise wf.OptionError(
+                f"option keep: {field.name!r} has intervals within {field.dataType.simpleString()}, which Spark does "
+                "not take back from Python; cast it to string"
+            )
+    return fields

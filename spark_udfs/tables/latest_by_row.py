@@ -46,14 +46,22 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*values).orderBy("at.lsn", "at.ordinal", "step")
     balance = F.sum("step").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     counted = steps.select("_sequence", "at", "image.*").withColumn("balance", balance)
+    last = F.when(F.col("step") == MORE, F.col("at"))
     found = counted.groupBy(*values).agg(
         (F.sum("step") - F.least(F.min("balance"), F.lit(0))).alias("left"),
-        F.max_by("_sequence", F.when(F.col("step") == MORE, F.col("at"))).alias("_sequence"),
+        F.max_by("_sequence", last).alias("_sequence"),
+        *([F.max_by(F.struct(*values), last).alias("row")] if _has_floats(rows.fields) else []),
     )
+    prefix = "row." if "row" in found.columns else ""
     shown = zip([*streams, *names.values()], [*rows.streams, *rows.fields], strict=True)
-    columns = [F.col(name).alias(field.name, metadata=field.metadata) for name, field in shown]
+    columns = [F.col(prefix + name).alias(field.name, metadata=field.metadata) for name, field in shown]
     twins = found.select("*", F.explode(F.array_repeat(F.lit(0), F.col("left").cast("int"))))
     return twins.select(*columns, "_sequence", F.lit(None).cast("array<string>").alias("_unchanged"))
+
+
+def _has_floats(fields: Iterable[StructField]) -> bool:
+    """Whether columns have floats. By grouping, Spark makes 0 of -0."""
+    return any(name in field.dataType.simpleString() for field in fields for name in ("float", "double"))
 
 
 def rows_in_order(rows: TypedRows, changes: DataFrame) -> DataFrame:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ..cli.commands import run
-from .databases import Database
+from ..servers.installations import installations
+from ..servers.server import running
+from .databases import Database, database
 from .test_slot_ranges import MESSAGES
 from .walsender import Session, Walsender, plays, serving
 
@@ -100,3 +102,31 @@ def test_a_key_column_that_is_renamed_between_two_changes(db: Database, tmp_path
         "changes from before a key column was added, renamed or given another type have none [table public.t]"
         in result.stderr
     )
+
+
+@pytest.mark.parametrize("installed", sorted(installations()))
+def test_a_publication_that_is_renamed_before_a_change_is_read(installed: int, tmp_path: Path) -> None:
+    """The server looks it up as it was then: no name helps any more. From 18 on, it leaves the change out."""
+    with running(installations()[installed]) as server, database(server, "renamed") as db:
+        db.follow(tmp_path / "lake", create_slot=True)
+        db.execute(
+            "alter publication p rename to q", "insert into t values (1, 'a', 1)", "alter publication q rename to p"
+        )
+        options = ("--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake", "--once", "--threads", 1)
+        result = run("follow", db.dsn, *options)
+    assert result.exit_code == 1
+    assert 'publication "p"' in result.stderr
+    assert re.search("it was not under this name when the change was made|the stream leaves changes out", result.stderr)
+    assert re.search("begin anew(, with a new slot)? (and|with) the rows that the tables have", result.stderr)
+
+
+def test_a_lake_that_is_not_there(db: Database, tmp_path: Path) -> None:
+    """A new slot has sent nothing yet. One that is there may have: of a lake whose disk is not mounted, for example."""
+    options = ("--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake", "--once", "--threads", 1)
+    first = run("follow", db.dsn, *options, "--create-slot")
+    (tmp_path / "lake").rename(tmp_path / "elsewhere")
+    second = run("follow", db.dsn, *options)
+    third = run("follow", db.dsn, *options)
+    assert (first.exit_code, second.exit_code, third.exit_code) == (0, 0, 0)
+    words = "warning: lake: there is none, it begins where the slot is, at 0/"
+    assert [words in one.stderr for one in (first, second, third)] == [False, True, False]

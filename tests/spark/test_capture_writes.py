@@ -298,3 +298,17 @@ def test_tables_that_can_be_read_once(one_stream: tuple[DataFrame, list[bytes]],
     capture_of(one_stream[0]).write(tmp_path / "all")
     capture_of(one_stream[0]).write(tmp_path / "lake", tables=iter(["shop.*"]))
     assert tables_of(tmp_path / "lake") == tables_of(tmp_path / "all") != []
+
+
+@pytest.mark.parametrize("most", ["0", "-1"])
+def test_record_batches_of_any_size(
+    one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path, set_conf: Callable[[str, Any], None], most: str
+) -> None:
+    """Spark's word for no limit. Arrow, to which it hands the number, takes none below 1."""
+    capture = capture_of(one_stream[0])
+    wanted = capture.tables().toArrow()
+    set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", most)
+    assert capture.tables().toArrow() == wanted
+    written = capture.write(str(tmp_path / "lake"))
+    assert written.count() == wanted.group_by(["table_schema", "table_name"]).aggregate([]).num_rows
+    assert capture_of(one_stream[0]).write(str(tmp_path / "lake")).where("rows > 0").count() == 0

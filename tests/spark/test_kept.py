@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_udfs
+import wireformat as wf
 
 from .messages import transaction
 
@@ -78,6 +79,15 @@ def test_variant(spark: SparkSession, engine: str, json: str) -> None:
     found = ["schema_of_variant(v)", "schema_of_variant(day)", "variant_get(v, '$.a[0]', 'int')"]
     found += ["to_json(list)", "to_json(inside)", "to_json(map)", "schema_of_variant(list[1])"]
     assert rows.selectExpr(*found).collect() == messages.selectExpr(*found).collect()
+
+
+@pytest.mark.parametrize("type", ["array<{}>", "map<int, {}>", "struct<a: array<struct<b: {}>>>"])
+def test_intervals_of_months_within_others(spark: SparkSession, type: str) -> None:
+    frame = spark.createDataFrame([], f"value binary, i {type.format('interval year to month')}")
+    with pytest.raises(wf.OptionError, match=r"option keep: 'i' has intervals within .*; cast it to string"):
+        spark_udfs.decode(frame, keep=["i"])
+    days = spark.createDataFrame([], f"value binary, i {type.format('interval day to second')}")
+    assert spark_udfs.decode(days, keep=["i"], columns=["kind"]).columns == ["i", "kind"]
 
 
 @pytest.mark.parametrize("engine", ["arrow", "pandas"])

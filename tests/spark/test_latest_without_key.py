@@ -197,3 +197,20 @@ def test_a_row_that_cannot_be_told_from_others(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="pass keys") as of_spark:
         found.collect()
     assert str(error.value) in str(of_spark.value)
+
+
+def test_a_negative_zero_stays(spark: SparkSession) -> None:
+    """Spark makes 0 of it where it groups rows."""
+    columns, types = ("id", "f", "fs"), ("integer", "double precision", "real[]")
+    events: list[wf.Event] = [wf.Begin(lsn=16, csn=1, first_lsn=16)]
+    for id, value in (("1", "-0"), ("2", "0"), ("3", "NaN"), ("1", "-0")):
+        row = wf.TupleData(columns, (id, value, f"{{{value}}}"), types)
+        events.append(wf.Insert(lsn=17, table_schema="public", table_name="t", new=row))
+    messages = [*map(bytes, wf.encode([*events, wf.Commit(lsn=99, xid=7)], "gaussdb-binary"))]
+    found = spark_capture(spark, messages, "gaussdb-binary").latest(TABLE, keys=[]).collect()
+    assert sorted(str((row.id, row.f, row.fs)) for row in found) == [
+        "(1, -0.0, [-0.0])",
+        "(1, -0.0, [-0.0])",
+        "(2, 0.0, [0.0])",
+        "(3, nan, [nan])",
+    ]

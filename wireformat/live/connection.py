@@ -362,6 +362,11 @@ class Connection:
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
         if code == _DISK_FULL:
             text = f"the server's disk is full: {text}"
+        if code == _UNDEFINED and result.error_field(self._pq.DiagnosticField.CONTEXT):  # in a callback of the plugin
+            text += (
+                "; if it is there now, it was not under this name when the change was made, which cannot be decoded "
+                "then: begin anew, with a new slot and the rows that the tables have"
+            )
         may_pass = (
             code is None
             or code in _TEMPORARY
@@ -391,6 +396,9 @@ names that it does not know, and so the whole connection if they are among its o
 
 _NOT_READY = b"55000"
 """SQLSTATE of an object that is not in the state that is needed."""
+
+_UNDEFINED = "42704"
+"""SQLSTATE of a name, as of a publication, that is not there."""
 
 _DISK_FULL = "53100"
 """SQLSTATE of a server that cannot write."""

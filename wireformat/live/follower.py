@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import OptionError, ServerError, counted
+from ..lsn import lsn_text
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
@@ -221,7 +222,13 @@ class Follower:
             earlier_publications=self.sink.publications(),
         )
         found = all_findings(connection, wanted, system, slot)
-        self.reports.note(warnings=tuple(one.sentence for one in found if one.level == "warning"))
+        warnings = [one.sentence for one in found if one.level == "warning"]
+        if slot is not None and self.position is None and not options.snapshot:
+            warnings.append(
+                f"lake: there is none, it begins where the slot is, at {lsn_text(slot.confirmed or 0)}, without "
+                "earlier rows and changes; if there was one, put it back first"
+            )
+        self.reports.note(warnings=tuple(warnings))
         raise_errors(found)
         if slot is None:
             self._asked(connection, options.plugin)  # before there is a slot, for which the server keeps its log

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .. import lake
 from ..capture import Capture
-from ..errors import LakeConflict, OptionError, ServerError
+from ..errors import LakeConflict, LakeError, OptionError, ServerError
 from ..lake.delta.folder import DeltaFolder
 from ..lake.options import LakeOptions
 from ..lake.stored.manifest import read_manifest
@@ -67,9 +67,17 @@ class Sink:
         self.lake.store(self.folder).flush_all()
 
     def check_alone(self, *slots: SlotPosition | None) -> None:
-        """Raises LakeConflict if the lake is at none of these positions: another run has written to it."""
+        """Raises LakeConflict if the lake is at none of these positions: another run has written to it.
+
+        LakeError if there is no lake, and None is not among them.
+        """
         store = self.lake.store(self.folder)
         found = read_manifest(store)
+        if found is None and None not in slots:
+            raise LakeError(
+                f"expected the lake {store.location('')} where this run continues, got none: put it back, perhaps its "
+                "disk is not mounted. A run that does not find it begins another lake, from where the slot is"
+            )
         if (None if found is None or found.position is None else found.position.slot) not in slots:
             raise LakeConflict(
                 f"expected the lake {store.location('')} where this run continues, but another run has written to it: "

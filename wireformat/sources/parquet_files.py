@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -75,15 +75,16 @@ class ParquetSource:
             yield parquet
 
     def _batches(self, parquet: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for group in range(parquet.num_row_groups) if self.groups is None else self.groups:
-            rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
-            yield from parquet.iter_batches(rows, row_groups=[group], columns=[*columns])
+        groups = range(parquet.num_row_groups) if self.groups is None else self.groups
+        sizes = {group: RowGroup.of(parquet.metadata.row_group(group), self.column) for group in groups}
+        for together in _together(sizes):
+            yield from parquet.iter_batches(_rows_at_once(together.values()), [*together], columns=[*columns])
 
     def row_groups(self) -> list[RowGroup]:
         """Returns the row groups of the file."""
         with errors_of(self.name, pa.ArrowException), pq.ParquetFile(self.file) as parquet:
             groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
-            return [RowGroup(group.num_rows, _bytes_of(group, self.column)) for group in groups]
+            return [RowGroup.of(group, self.column) for group in groups]
 
 
 class RowGroup(NamedTuple):
@@ -94,6 +95,13 @@ class RowGroup(NamedTuple):
 
     rows: int
     bytes: int
+
+    @classmethod
+    def of(cls, group: pq.RowGroupMetaData, column: str) -> RowGroup:
+        """Returns what the metadata of a file say, of messages in this column."""
+        chunks = (group.column(index) for index in range(group.num_columns))
+        size = next(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == column)
+        return cls(group.num_rows, size)
 
 
 class RowInGroup(NamedTuple):
@@ -124,13 +132,20 @@ def row_of(source: ParquetSource, index: int) -> RowInGroup | int:
         return first
 
 
-def _rows_at_once(group: pq.RowGroupMetaData, column: str) -> int:
+def _together(sizes: Mapping[int, RowGroup]) -> Iterator[dict[int, RowGroup]]:
+    """Yields row groups that are read together, by number: small ones, since each costs as much as many rows."""
+    found: dict[int, RowGroup] = {}
+    for number, group in sizes.items():
+        rows, size = (sum(column) for column in zip(*found.values(), group, strict=True))
+        if found and (rows > MOST_ROWS or size > MESSAGE_BATCH_BYTES):
+            yield found
+            found = {}
+        found[number] = group
+    if found:
+        yield found
+
+
+def _rows_at_once(groups: Collection[RowGroup]) -> int:
     """Returns the number of rows that hold about MESSAGE_BATCH_BYTES of messages."""
-    rows: int = group.num_rows
-    return max(1, min(MOST_ROWS, MESSAGE_BATCH_BYTES * rows // max(_bytes_of(group, column), 1)))
-
-
-def _bytes_of(group: pq.RowGroupMetaData, column: str) -> int:
-    chunks = (group.column(index) for index in range(group.num_columns))
-    size: int = next(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == column)
-    return size
+    rows, size = (sum(column) for column in zip(*groups, strict=True))
+    return int(max(1, min(MOST_ROWS, MESSAGE_BATCH_BYTES * rows // max(size, 1))))

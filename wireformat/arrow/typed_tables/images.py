@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Int, read_only, unused
-from ..codes import HASH_BITS, in_groups
+from ..codes import HASH_BITS
 from ..jit.byte_ranges import same_bytes
 from ..jit.compiler import compiled, inner
 from ..noted_texts import NotedTexts
@@ -81,34 +82,25 @@ class Images:
         self.names = joined_lists([image.names for image in images])
         self._images = images
 
-    @cached_property
+    @property
     def named(self) -> Collection[str]:
         """The columns that some image has."""
-        return self._places[0].keys()
+        return self._places.keys()
 
     @cached_property
-    def _places(self) -> tuple[dict[str, int], Array, Array]:
-        """Where each column is in the lists of names.
+    def _places(self) -> dict[str, list[tuple[int, int]]]:
+        """Where each column is: lists of names, and its index in them."""
+        found = defaultdict[str, list[tuple[int, int]]](list)
+        for number, names in enumerate(self.names.lists):
+            for index, name in enumerate(names or ()):
+                found[name].append((number, index))
+        return dict(found)
 
-        The columns that some list has, with their numbers; int64[k + 1], where the places of each begin and the last
-        ones end; and int64[2, m], the places: a list, and an index in it.
-        """
-        lists = [names or () for names in self.names.lists]
-        numbers: dict[str, int] = {}
-        own = np.array([numbers.setdefault(name, len(numbers)) for names in lists for name in names], np.int64)
-        counts = np.array([*map(len, lists)], np.int64)
-        within = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
-        order, bounds = in_groups(own, len(numbers))
-        return numbers, np.array(bounds), np.stack([np.repeat(np.arange(len(lists)), counts), within])[:, order]
-
-    def _indices_of(self, name: str) -> Array:
-        """Returns int64[m]: the index of a column in each of the lists of names, -1 if it is not there."""
-        numbers, bounds, places = self._places
-        found = np.full(len(self.names.lists), -1)
-        if name in numbers:
-            number = numbers[name]
-            lists, within = places[:, bounds[number] : bounds[number + 1]]
-            found[lists[::-1]] = within[::-1]  # of equal names the first one: the last that is assigned stays
+    def _indices_of(self, name: str) -> list[int]:
+        """Returns the index of a column in each of the lists of names, -1 if it is not there."""
+        found = [-1] * len(self.names.lists)
+        for number, index in reversed(self._places.get(name, ())):  # of equal names the first one
+            found[number] = index
         return found
 
     def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
@@ -117,14 +109,14 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        indices = self._indices_of(name)
+        index_of = self._indices_of(name)
         codes = self.names.codes
         if numbered is not None and numbered.any():
-            codes = codes + np.where(numbered, len(indices), 0)
-            has_column = np.array([column_index < len(names or ()) for names in self.names.lists], bool)
-            indices = np.concatenate([indices, np.where(has_column, column_index, -1)])
-        if indices.max(initial=-1) < 0:
+            codes = codes + np.where(numbered, len(index_of), 0)
+            index_of += [column_index if column_index < len(names or ()) else -1 for names in self.names.lists]
+        if max(index_of, default=-1) < 0:
             return pa.nulls(len(codes), pa.string())
+        indices = np.array(index_of, np.int64)
         found: list[Texts] = []
         done = 0
         for image in self._images:

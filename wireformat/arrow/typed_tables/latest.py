@@ -61,9 +61,9 @@ def latest(typed: RowChanges, keys: Sequence[str], *, stream_by: Sequence[str] =
 def earlier_tables(oids: Collection[int]) -> str:
     """Returns a warning that the changes are those of several tables."""
     return (
-        f"latest: the changes are of tables with the OIDs {', '.join(map(str, sorted(oids)))}; only the rows of the "
-        "last one are returned. If it is one table, of several servers for example, drop the column "
-        f"{RELATION_ID_COLUMN} first"
+        f"latest: the changes are of tables with the OIDs {', '.join(map(str, sorted(oids)))}, as after DROP TABLE and "
+        "CREATE TABLE: only the rows of the last one are kept. If it is one table, of several servers for example, "
+        f"call `latest` without the column {RELATION_ID_COLUMN}"
     )
 
 
