@@ -23,7 +23,7 @@ ROWS = (
     "stream",
     "plugin",
     "arrow.batch_size",
-    "arrow.arrays arrow.ascii arrow.schemas arrow.codes arrow.take arrow.commit_times arrow.row_changes",
+    "arrow.arrays arrow.ascii arrow.schemas arrow.codes arrow.commit_times arrow.row_changes",
     "arrow.logical_messages",
     "arrow.unread",
     "arrow.jit",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from .errors import counted
 
@@ -443,3 +443,28 @@ def _fits(value: object, hint: Any) -> bool:
         return False
     expected = parts[:1] * len(value) if parts[1:] == (...,) else parts
     return len(value) == len(expected) and all(map(_fits, value, expected))
+
+
+def aborts_whole(xid: int | None, subxid: int | None) -> bool:
+    """Whether a STREAM_ABORT with these numbers drops its whole transaction, not only a subtransaction."""
+    return subxid is None or subxid == xid
+
+
+class RecordFacts(NamedTuple):
+    """What a record says about its transaction; None for what it does not say. The order of records depends on it."""
+
+    kind: str
+    xid: int | None = None
+    gid: str | None = None
+    subxid: int | None = None
+    first_segment: bool | None = None
+    transactional: bool | None = None
+
+    @classmethod
+    def of(cls, event: Event) -> RecordFacts:
+        """Those of an event."""
+        return cls(event.kind, *(getattr(event, name, None) for name in cls._fields[1:]))
+
+    def __str__(self) -> str:
+        said = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
+        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in said if value is not None)])

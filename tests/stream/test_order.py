@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat import limits
-from wireformat.formats.record_facts import RecordFacts
+from wireformat.events import RecordFacts
 from wireformat.formats.registry import ROWS, find_row
 from wireformat.formats.row import ORDERS
 from wireformat.stream import order as order_module

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.formats.record_facts import RecordFacts
+from wireformat.events import RecordFacts
 from wireformat.stream.order import BETWEEN, Order
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import wireformat as wf
-from wireformat.formats.record_facts import RecordFacts
+from wireformat.events import RecordFacts
 from wireformat.stream.transaction_filter import TransactionFilter
 
 from ..engines import agree

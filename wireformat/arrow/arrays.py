@@ -1,7 +1,8 @@
-"""Arrays and record batches: type aliases, memory and its size, for modules that load no numba."""
+"""Arrays and record batches: type aliases, memory and its size, rows at any indices, for modules that load no numba."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -50,3 +51,52 @@ def batch_size(batch: pa.RecordBatch) -> int:
     except pa.ArrowTypeError:  # older versions of pyarrow do not know the size of a slice of views
         size = batch.get_total_buffer_size()
     return int(size) + _COLUMN_BYTES * batch.num_columns
+
+
+TAKEN_ROWS = 1 << 16
+TAKEN_BYTES = 1 << 30
+"""The largest chunk of a column that is taken. Arrow's offsets of texts end at 2 GiB."""
+
+
+def take_rows(table: pa.Table, indices: Array, sources: Mapping[str, Array] | None = None) -> pa.Table:
+    """Returns rows of a table, in any order and of any number: `take` of Arrow joins all texts in one array.
+
+    indices   int64[n]
+    sources   other indices for the values of some columns; -1 is null
+    """
+    of_column = sources or {}
+    columns = [take_values(table[name], of_column.get(name, indices)) for name in table.column_names]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def take_values(column: pa.ChunkedArray, indices: Array) -> pa.ChunkedArray:
+    """Returns values of a column; -1 is null."""
+    chunks = list(column.chunks)
+    if (indices < 0).any():
+        indices = np.where(indices < 0, len(column), indices)
+        chunks.append(pa.nulls(1, column.type))
+    starts = np.cumsum([0, *map(len, chunks)])
+    pieces = [
+        piece
+        for first in range(0, len(indices), TAKEN_ROWS)
+        for piece in _taken(chunks, starts, indices[first : first + TAKEN_ROWS])
+    ]
+    return pa.chunked_array(pieces, column.type)
+
+
+def _taken(chunks: Sequence[Any], starts: Array, indices: Array) -> Iterator[pa.Array]:
+    """Yields values of an array in chunks: in one array, or in several if their texts are long."""
+    order = None if (indices[1:] >= indices[:-1]).all() else np.argsort(indices, kind="stable")
+    in_order = indices if order is None else indices[order]
+    bounds: Array = np.searchsorted(in_order, starts)
+    found = [
+        chunks[chunk].take(pa.array(in_order[bounds[chunk] : bounds[chunk + 1]] - starts[chunk]))
+        for chunk in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
+    ]
+    if len(found) > 1 and len(indices) > 1 and sum(piece.nbytes for piece in found) > TAKEN_BYTES:
+        middle = len(indices) // 2
+        yield from _taken(chunks, starts, indices[:middle])
+        yield from _taken(chunks, starts, indices[middle:])
+        return
+    values = found[0] if len(found) == 1 else pa.concat_arrays(found)
+    yield values if order is None else values.take(pa.array(np.argsort(order)))

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from ..arrow.engine.order_check import record_facts, row_only_transactions
 from ..errors import LimitExceeded, OrderError, WireformatError
-from ..events import ROW_CHANGES
-from ..formats.record_facts import RecordFacts
+from ..events import ROW_CHANGES, RecordFacts
 from ..options import ReadOptions
 from ..stream.order import Order
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..arrow.schemas import CHANGES
-from ..formats.record_facts import RecordFacts
+from ..events import RecordFacts
 from ..stream.capture_position import columns_of, rows_of
 from ..stream.order import STATES
 from ..stream.records_before import FilterBefore, OrderBefore, RecordsBefore

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from ..errors import EncodeError, LimitExceeded
-from ..events import Event, RowChange
+from ..events import Event, RecordFacts, RowChange, aborts_whole
 from ..limits import RECORD_BYTES
 from .direct.layouts import REFUSALS, ByteLayout, Layouts
 from .direct.records import RecordForm
-from .record_facts import RecordFacts, aborts_whole
 
 Record = TypeVar("Record")
 

@@ -27,9 +27,9 @@ from ..events import (
     StreamStart,
     StreamStop,
     Type,
+    aborts_whole,
     check_event,
 )
-from ..formats.record_facts import aborts_whole
 
 GIVE, LEAVE_OUT, HOLD, ASK = range(4)
 """What becomes of a transaction's events: given as they come, left out, held until its end; or not known yet, since

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..arrow.noted.relation_events import subxid_of
 from ..errors import BadRows, DecodeError, OptionError, OrderError, add_hint
-from ..formats.record_facts import aborts_whole
+from ..events import aborts_whole
 from ..lsn import signed, unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
 from ..stream.controls import CONTROL_KINDS, Control, commit_lsn_of, may_be_same

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
-from ..events import ROW_CHANGES
-from ..formats.record_facts import RecordFacts, aborts_whole
+from ..events import ROW_CHANGES, RecordFacts, aborts_whole
 from ..formats.registry import find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS

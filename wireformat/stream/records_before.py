@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..formats.record_facts import RecordFacts
+from ..events import RecordFacts
 
 
 def index_of_message(message: int) -> str:

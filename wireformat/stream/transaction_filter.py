@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Generic, TypeVar
 
-from ..events import ROW_CHANGES
+from ..events import ROW_CHANGES, RecordFacts
 from ..formats.message_writer import ENDS, EmptyTransactions, is_outside
-from ..formats.record_facts import RecordFacts
 from .records_before import FilterBefore
 
 Record = TypeVar("Record")

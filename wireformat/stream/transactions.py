@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from ..errors import OptionError, OrderError
-from ..formats.record_facts import aborts_whole
+from ..events import aborts_whole
 from ..options.checks import flag, one_of, shown
 from .attempts import Attempt, ChunkStart, Fate, Handle, OpenAtStart, OpenAttempts, TransactionFacts, facts_of
 from .controls import Control, agree, commit_lsn_of, is_of_earlier, updated

@@ -9,7 +9,7 @@ import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
 from wireformat.arrow.engine.order_check import _COLUMNS, OrderChecked, record_facts
 from wireformat.arrow.schemas import CHANGES
-from wireformat.formats.record_facts import RecordFacts
+from wireformat.events import RecordFacts
 from wireformat.stream.reader import Located
 
 BIG = (1 << 64) - 1

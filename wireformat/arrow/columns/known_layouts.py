@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -102,8 +102,7 @@ class KnownLayouts:
             keys.append(b"".join([part.tobytes() for part in notes]))
         found = {key: kept.of_notes[key] for key in keys if key in kept.of_notes}
         new = [index for index, key in enumerate(keys) if key not in found]
-        relations = _relations_of_images(scanned, samples[new])
-        for index, layout in zip(new, _layouts(heads[new], relations, texts, is_unsent, bounds, new), strict=True):
+        for index, layout in zip(new, _layouts(heads[new], texts, is_unsent, bounds, new), strict=True):
             found[keys[index]] = kept.of_notes[keys[index]] = kept.same.setdefault(layout, layout)
             kept.size += len(keys[index])
         if kept.size > MOST_BYTES:
@@ -111,19 +110,12 @@ class KnownLayouts:
         return [found[key] for key in keys]
 
 
-def _relations_of_images(scanned: ScannedRows, samples: Array) -> Array:
-    """Returns int64[m, 2]: the relation of which an image, new or old, has all columns; -1 if it is noted by itself."""
-    present, relations = scanned.rows[PRESENT, samples], scanned.rows[RELATION, samples]
-    return np.stack([np.where(present >> (COMPLETE + index) & 1, relations, -1) for index in (NEW, OLD)], axis=1)
-
-
 def _layouts(
-    heads: Array, relations: Array, texts: pa.StringArray, is_unsent: Array, bounds: Array, chosen: Sequence[int]
+    heads: Array, texts: pa.StringArray, is_unsent: Array, bounds: Array, chosen: Sequence[int]
 ) -> Iterator[Layout]:
     """Yields some layouts. Equal texts in them are the same object: most layouts have the names of others.
 
     heads       int64[m, 5]: KIND, the bits _OF_LAYOUT of PRESENT, and the number of cells of each map, of those chosen
-    relations   int64[m, 2]: see `_relations_of_images`
     texts       of all layouts, as `_note_texts` notes them
     is_unsent   bool[n], for each of the texts
     bounds      int64[k + 1]: where the texts of each layout begin and end
@@ -134,34 +126,21 @@ def _layouts(
     begins, sizes = bounds[:-1][chosen], np.diff(bounds)[chosen]
     rows = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
     coded = texts.take(pa.array(rows)).fill_null("").dictionary_encode()
-    different, codes = coded.dictionary.to_pylist(), np.asarray(coded.indices)
+    different, codes = coded.dictionary.to_pylist(), iter(np.asarray(coded.indices).tolist())
     has_unsent = bool(is_unsent.any())
-    of_relations: dict[tuple[int, int], LayoutImage] = {}
-    own = 0
-
-    def names(begin: int, end: int) -> list[str]:
-        return [different[code] for code in codes[own + begin : own + end].tolist()]
-
-    for (kind, present, *counts), of_images, begin, size in zip(
-        heads.tolist(), relations.tolist(), begins.tolist(), sizes.tolist(), strict=True
-    ):
+    for (kind, present, *counts), begin, size in zip(heads.tolist(), begins.tolist(), sizes.tolist(), strict=True):
+        names = [different[code] for code in islice(codes, size)]
         done, images = _TABLE_TEXTS, []
-        for map_index, relation in zip((NEW, OLD), of_images, strict=True):
-            count = counts[map_index]
-            middle, end = done + count, done + 2 * count
-            unsent = np.flatnonzero(is_unsent[begin + done : begin + middle]).tolist() if has_unsent else []
-            image = None if relation < 0 or unsent else of_relations.get((relation, count))
-            if image is None:
-                image = LayoutImage.of(names(done, middle), names(middle, end), unsent)
-                if relation >= 0 and not unsent:
-                    of_relations[relation, count] = image
+        for map_index in (NEW, OLD):
+            middle, end = done + counts[map_index], done + 2 * counts[map_index]
+            unsent = np.flatnonzero(is_unsent[begin + done : begin + middle]).tolist() if has_unsent else ()
+            image = LayoutImage.of(names[done:middle], names[middle:end], unsent)
             images.append(image if present >> (GIVEN + map_index) & 1 else None)
             done = end
-        keys, values = names(done, done + counts[DETAIL]), names(done + counts[DETAIL], size)
-        schema, table = names(0, _TABLE_TEXTS)
-        layout = Layout.of(kind, (schema, table), images[NEW], images[OLD], tuple(zip(keys, values, strict=True)))
+        middle = done + counts[DETAIL]
+        detail = tuple(zip(names[done:middle], names[middle:], strict=True))
+        layout = Layout.of(kind, (names[0], names[1]), images[NEW], images[OLD], detail)
         yield layout._replace(types=None) if present >> UNTYPED & 1 else layout
-        own += size
 
 
 @compiled

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DecodeError
-from ...events import ROW_CHANGES
+from ...events import ROW_CHANGES, RecordFacts
 from ...formats.pgoutput.relations import Relations
-from ...formats.record_facts import RecordFacts
 from ...lsn import unsigned
 from ...stream.order import Order
 from ...stream.reader import Located

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DecodeError
+from ...events import RecordFacts
 from ...formats.pgoutput.relations import Relations
-from ...formats.record_facts import RecordFacts
 from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located

@@ -17,8 +17,7 @@ from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from ..arrays import null_where
-from ..readers.byte_strings import read_byte_strings
-from ..readers.list_texts import split_list_texts
+from ..readers.escaped_texts import read_byte_strings, split_list_texts
 from ..readers.numbers import form_of, read_numbers
 from ..readers.reader import FEW_TEXTS, CompiledReader, Misfits, TextReader, Texts, ValueReader, as_strings
 

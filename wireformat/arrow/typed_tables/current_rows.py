@@ -22,10 +22,9 @@ import pyarrow as pa
 
 from ...errors import BadRows
 from ...lsn import lsn_text
-from ..arrays import Array
+from ..arrays import Array, take_rows, take_values
 from ..codes import MOST_BITS, codes_of_values, combined_codes, grouped
 from ..row_changes import TABLE_INSERT, TABLE_TRUNCATE, TABLE_UPDATE
-from ..take import take_rows, take_values
 
 COMES, SETS, GOES = 1, 0, -1
 """How a step changes the number of rows at the key."""

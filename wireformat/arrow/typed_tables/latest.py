@@ -11,10 +11,9 @@ import pyarrow as pa
 from ...errors import OptionError
 from ...options.checks import texts
 from ...options.keywords import checks_keywords
-from ..arrays import Array
+from ..arrays import TAKEN_BYTES, TAKEN_ROWS, Array, take_rows
 from ..codes import combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN, TABLE_INSERT, TABLE_UPDATE, RowChanges, record_batches
-from ..take import MOST_BYTES, MOST_ROWS, take_rows
 from .current_rows import Changes, compacted, joined
 from .typed_changes import TypedChanges, is_sorted
 
@@ -113,8 +112,8 @@ class LatestRows:
             for batch in table.to_batches():
                 self._take(changes, batch)
         else:
-            for first in range(0, len(order), MOST_ROWS):
-                for batch in take_rows(table, order[first : first + MOST_ROWS]).to_batches():
+            for first in range(0, len(order), TAKEN_ROWS):
+                for batch in take_rows(table, order[first : first + TAKEN_ROWS]).to_batches():
                     self._take(changes, batch)
 
     def result(self) -> pa.Table:
@@ -161,7 +160,7 @@ class LatestRows:
         """Reads the batches that were joined."""
         if self._small_rows:
             table = pa.Table.from_batches(self._small)
-            if len(self._small) > 1 and table.nbytes <= MOST_BYTES:
+            if len(self._small) > 1 and table.nbytes <= TAKEN_BYTES:
                 table = table.combine_chunks()
             self._waiting += [changes.read(batch) for batch in table.to_batches()]
         self._small, self._small_rows = [], 0

@@ -1,5 +1,5 @@
 """The commands for a live slot: check, follow.
 
-commands        the commands that can be typed
-check, follow   what they do
+commands   the commands that can be typed
+follow     what they do
 """

@@ -78,7 +78,7 @@ def check(
     if failover and not create_slot:
         raise typer.BadParameter("--failover is for a new slot: add --create-slot")
     with exit_codes():
-        from . import check as command
+        from . import follow as command
 
         if drop_slot:
             command.drop(dsn, slot, via=via, driver=driver)

@@ -1,4 +1,4 @@
-"""`wireformat follow`: signals, a display of the progress, and metrics."""
+"""`wireformat follow`: signals, a display of the progress, and metrics; and `wireformat check`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ... import live
+import typer
+
+from ... import lake, live
 from ...errors import counted
 from ...live import Progress
 from ...live.progress import clock
 from ...lsn import lsn_text
 from ...printable import printable
-from ..screen import say
+from ..exits import BAD_DATA, Failed
+from ..screen import print_lines, say
 
 LINES_SECONDS = 30.0
 """How often a line says that a long operation is still running."""
@@ -185,3 +188,42 @@ class _MetricsFile:
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
+
+
+def check(
+    dsn: str,
+    *,
+    slot: str,
+    publication: Sequence[str] | None,
+    folder: str | None,
+    via: str,
+    driver: str,
+    as_json: bool = False,
+) -> None:
+    """Prints a line for each finding. Raises Failed if no stream can start, and what `live.check` raises."""
+    position = None if folder is None else lake.position(folder)
+    found = live.check(dsn, slot=slot, publication=publication or None, position=position, via=via, driver=driver)
+    if as_json:
+        print_lines(finding._asdict() for finding in found)
+    else:
+        for finding in found:
+            typer.echo(printable(str(finding)))
+    errors = sum(finding.level == "error" for finding in found)
+    if errors:
+        raise Failed(f"{errors} of {len(found)} checks keep the stream from starting", BAD_DATA)
+
+
+def create(dsn: str, slot: str, *, plugin: str, failover: bool, via: str, driver: str) -> None:
+    """Creates the slot, and says what the server waits for. Raises what `live.create_slot` raises."""
+
+    def tell(text: str) -> None:
+        say(f"creating the slot: {text}")
+
+    live.create_slot(dsn, slot, plugin=plugin, failover=failover, via=via, driver=driver, on_wait=tell)
+    say(f"created slot {slot}")
+
+
+def drop(dsn: str, slot: str, *, via: str, driver: str) -> None:
+    """Drops the slot. Raises what `live.drop_slot` raises."""
+    live.drop_slot(dsn, slot, via=via, driver=driver)
+    say(f"dropped slot {slot}")

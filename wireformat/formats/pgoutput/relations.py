@@ -26,8 +26,8 @@ from ...events import (
     StreamStart,
     StreamStop,
     Truncate,
+    aborts_whole,
 )
-from ..record_facts import aborts_whole
 
 NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
 """What a message does with relations and blocks.

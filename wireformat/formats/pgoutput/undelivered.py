@@ -6,9 +6,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...events import Begin, Commit, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+from ...events import (
+    Begin,
+    Commit,
+    Relation,
+    StreamAbort,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+    aborts_whole,
+)
 from ...pgtypes import type_name
-from ..record_facts import aborts_whole
 from .relations import RelationEvent
 
 
