@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..jit.compiler import compiled, hot
 from ..jit.intrinsics import read_32
 from ..noted_texts import NotedTexts
 from .digits import decimal, integer
+from .reader import Misfits, Texts, ValueReader
 from .times import DATE, NOT_TAKEN, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE, moment
 
 INTEGER, DECIMAL, BOOLEAN = range(-3, 0)
@@ -87,6 +89,30 @@ def array_of(values: Array, is_taken: Array, texts: NotedTexts, type: pa.DataTyp
 
 _NARROW = {8: np.int8, 16: np.int16, 32: np.int32}
 """Bits of a value to its type, where these are less than 64."""
+
+
+@dataclass(frozen=True)
+class ExactFloatReader:
+    """Integers as floating-point numbers: those that would be rounded do not fit.
+
+    integers   reads the texts as int64
+    """
+
+    type: pa.DataType
+    integers: ValueReader
+
+    def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
+        """See ValueReader.read."""
+        column, misfits = self.integers.read(texts)
+        values = np.asarray(column.fill_null(0))
+        floats = values.astype(self.type.to_pandas_dtype())
+        with np.errstate(invalid="ignore"):  # 2**63 is a float that int64 does not hold
+            is_rounded = (floats.astype(np.int64) != values) | (floats >= 2.0**63)
+        misfits |= dict.fromkeys(
+            np.flatnonzero(is_rounded).tolist(), f"an integer that a float of {self.type.bit_width} bits does not hold"
+        )
+        is_null = is_rounded | ~np.asarray(column.is_valid())
+        return pa.array(floats, self.type, mask=is_null), dict(sorted(misfits.items()))
 
 
 @compiled

@@ -18,7 +18,7 @@ from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from ..arrays import null_where
 from ..readers.escaped_texts import read_byte_strings, split_list_texts
-from ..readers.numbers import form_of, read_numbers
+from ..readers.numbers import ExactFloatReader, form_of, read_numbers
 from ..readers.reader import FEW_TEXTS, CompiledReader, Misfits, TextReader, Texts, ValueReader, as_strings
 
 _FEW_VALUES = 16
@@ -95,28 +95,6 @@ class CastReader:
                     misfits[int(row)] = str(misfit)
             values.append(value)
         return pa.array(values, self.type)
-
-
-@dataclass(frozen=True)
-class ExactFloatReader:
-    """Integers as floating-point numbers: those that would be rounded do not fit."""
-
-    type: pa.DataType
-
-    def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
-        """See ValueReader.read."""
-        integers = reader_of(pa.int64())
-        assert integers is not None, "integers can be read"
-        column, misfits = integers.read(texts)
-        values = np.asarray(column.fill_null(0))
-        floats = values.astype(self.type.to_pandas_dtype())
-        with np.errstate(invalid="ignore"):  # 2**63 is a float that int64 does not hold
-            is_rounded = (floats.astype(np.int64) != values) | (floats >= 2.0**63)
-        misfits |= dict.fromkeys(
-            np.flatnonzero(is_rounded).tolist(), f"an integer that a float of {self.type.bit_width} bits does not hold"
-        )
-        is_null = is_rounded | ~np.asarray(column.is_valid())
-        return pa.array(floats, self.type, mask=is_null), dict(sorted(misfits.items()))
 
 
 @dataclass(frozen=True)
@@ -429,7 +407,8 @@ def cast_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Value
     if reading == "hex" and type == pa.binary():
         return _bytes_reader(hex_only=True)
     if reading == "integer" and pa.types.is_floating(type):
-        return ExactFloatReader(type)
+        integers = reader_of(pa.int64())
+        return None if integers is None else ExactFloatReader(type, integers)
     if pa.types.is_list(type):
         depth = 0
         while pa.types.is_list(type):

@@ -65,7 +65,9 @@ def test_another_oid_is_another_table(
         rows = wf.arrow.latest(cut(numbered(changes), range(0, 100, step)), keys)
     assert rows["step_0"].to_pylist() == wanted
     assert "_relation_id" not in rows.column_names
-    assert [f"the OIDs {oids}, as after" in record.getMessage() for record in caplog.records] == [True] * (oids is not None)
+    assert [f"the OIDs {oids}, as after" in record.getMessage() for record in caplog.records] == [True] * (
+        oids is not None
+    )
 
 
 def test_a_table_with_a_column_like_that_of_oids() -> None:
