@@ -106,7 +106,7 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _may_be_cast(own: pa.DataType, declared: pa.DataType) -> bool:
     """Whether Arrow's cast keeps values or refuses them. Of times, it makes others than Spark's."""
-    if own == declared:
+    if own == declared or pa.types.is_null(own):
         return True
     if not any(all(map(is_alike, (own, declared))) for is_alike in _ALIKE):
         return False
@@ -122,6 +122,7 @@ _ALIKE: tuple[Callable[[pa.DataType], bool], ...] = (
     lambda type: bool(pa.types.is_list(type) or pa.types.is_large_list(type)),
     pa.types.is_map,
     pa.types.is_struct,
+    lambda type: pa.types.is_timestamp(type) and type.tz is not None,  # Spark's are in the zone of the session
 )
 """Types that have values in common."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wireformat.sources import parquet_files
-from wireformat.sources.parquet_files import ParquetSource
+from wireformat.sources.parquet_files import ParquetSource, RowGroup
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,18 @@ def test_small_row_groups(
     assert [*map(len, found)] == batches
     source.groups = range(5, 7)
     assert pa.Table.from_batches([*source.rows(["payload"])])["payload"].to_pylist() == messages[10:14]
+
+
+def test_the_time_is_that_of_the_number_of_groups() -> None:
+    """Tens of thousands of groups with a message each, as of a writer that flushes each of them."""
+    reads = 0
+
+    class Group(RowGroup):
+        def __iter__(self) -> Iterator[int]:
+            nonlocal reads
+            reads += 1
+            return super().__iter__()
+
+    (together,) = parquet_files._together({number: Group(1, 100) for number in range(5000)})
+    assert len(together) == 5000
+    assert reads <= 5000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
@@ -204,11 +205,14 @@ def test_a_declared_type_that_is_wider(tmp_path: Path, type: str, text: str, dec
     assert found == [[value]]
 
 
-def test_large_types_are_no_other_types() -> None:
-    """With spark.sql.execution.arrow.useLargeVarTypes, the columns that Spark hands over are large."""
-    columns = {"t": ["x", None], "b": [b"x", None], "l": [["x"], None]}
-    large = pa.schema([("t", pa.large_string()), ("b", pa.large_binary()), ("l", pa.large_list(pa.large_string()))])
-    usual = pa.schema([("t", pa.string()), ("b", pa.binary()), ("l", pa.list_(pa.string()))])
+def test_types_that_spark_hands_over_are_no_other_types() -> None:
+    """With spark.sql.execution.arrow.useLargeVarTypes, they are large; and instants have the zone of the session."""
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    columns = {"t": ["x", None], "b": [b"x", None], "l": [["x"], None], "at": [at, None]}
+    berlin, utc = (("at", pa.timestamp("us", zone)) for zone in ("Europe/Berlin", "UTC"))
+    large_list = pa.large_list(pa.large_string())
+    large = pa.schema([("t", pa.large_string()), ("b", pa.large_binary()), ("l", large_list), berlin])
+    usual = pa.schema([("t", pa.string()), ("b", pa.binary()), ("l", pa.list_(pa.string())), utc])
     for own, declared in ((large, usual), (usual, large)):
         rows = as_declared(pa.RecordBatch.from_pydict(columns, own), declared)
         assert (rows.schema, rows.to_pydict()) == (declared, columns)

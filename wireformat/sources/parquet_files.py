@@ -135,12 +135,13 @@ def row_of(source: ParquetSource, index: int) -> RowInGroup | int:
 def _together(sizes: Mapping[int, RowGroup]) -> Iterator[dict[int, RowGroup]]:
     """Yields row groups that are read together, by number: small ones, since each costs as much as many rows."""
     found: dict[int, RowGroup] = {}
+    rows = size = 0
     for number, group in sizes.items():
-        rows, size = (sum(column) for column in zip(*found.values(), group, strict=True))
-        if found and (rows > MOST_ROWS or size > MESSAGE_BATCH_BYTES):
+        if found and (rows + group.rows > MOST_ROWS or size + group.bytes > MESSAGE_BATCH_BYTES):
             yield found
-            found = {}
+            found, rows, size = {}, 0, 0
         found[number] = group
+        rows, size = rows + group.rows, size + group.bytes
     if found:
         yield found
 

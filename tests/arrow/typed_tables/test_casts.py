@@ -202,9 +202,11 @@ def test_misfits(type: str, text: str) -> None:
 )
 def test_integers_as_floats(type: pa.DataType, fits: list[str], misfits: list[str], count: int) -> None:
     """Two integers that become one float would be one key."""
+    lists = pa.list_(type)
     for reader, texts, wrong in (
         (reader_of(type, "integer"), [*fits, None, *misfits, "9223372036854775808", "0.5"], len(misfits) + 2),
-        (reader_of(pa.list_(type), "integer"), [f"{{{text}}}" for text in (*fits, *misfits)], len(misfits)),
+        (reader_of(lists, "integer"), [f"{{{text}}}" for text in (*fits, *misfits)], len(misfits)),
+        (reader_of(lists, "integer vector"), [*fits, *misfits], len(misfits)),
     ):
         assert reader is not None
         values, found = reader.read(pa.array(texts * count, pa.string()))
@@ -216,15 +218,15 @@ def test_integers_as_floats(type: pa.DataType, fits: list[str], misfits: list[st
 
 def test_a_given_float_does_not_round_integers() -> None:
     """Those of numeric and double precision it rounds, as SQL's casts do."""
-    texts = {"id": "9007199254740993", "n": "0.1234567890123456789", "i": "16777217", "s": "32767"}
-    types = ("bigint", "numeric", "integer", "smallint")
+    texts = {"id": "9007199254740993", "n": "0.1234567890123456789", "i": "16777217", "s": "32767", "v": "'1 2'"}
+    types = ("bigint", "numeric", "integer", "smallint", "oidvector")
     row = " ".join(f"{name}[{type}]:{text}" for (name, text), type in zip(texts.items(), types, strict=True))
     lines = [b"BEGIN 5", f"table public.t: INSERT: {row}".encode(), b"COMMIT 5"]
-    schema = {"id": "double precision", "n": "double precision", "i": "real", "s": "real"}
+    schema = {"id": "double precision", "n": "double precision", "i": "real", "s": "real", "v": "double precision[]"}
     (found,) = (
         wf.Capture(lines, "test-decoding", mode="PERMISSIVE").typed("public.t", schema=schema).read_all().to_pylist()
     )
-    assert [found[name] for name in texts] == [None, 0.12345678901234568, None, 32767.0]
+    assert [found[name] for name in texts] == [None, 0.12345678901234568, None, 32767.0, [1.0, 2.0]]
     reason = "an integer that a float of {} bits does not hold"
     assert all(reason.format(bits) in found["_error"] for bits in (32, 64))
     with pytest.raises(wf.BadCell, match=reason.format(64)):

@@ -413,7 +413,7 @@ def cast_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Value
         depth = 0
         while pa.types.is_list(type):
             type, depth = type.value_type, depth + 1
-        element = reader_of(type, reading)
+        element = reader_of(type, "integer" if reading == "integer vector" else reading)
         split = _split_vectors if reading == "integer vector" else _split_arrays(delimiter)
         return None if element is None else ListReader(element, depth, split)
     unit = _UNITS.get(type.id)

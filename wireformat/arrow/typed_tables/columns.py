@@ -122,13 +122,10 @@ def _given_reader(type: pa.DataType, sql: SqlType | None, default: ValueReader) 
     source = TEXT if sql is None else column_type(sql)
     if source.arrow == TEXT.arrow or type == pa.string():
         return default
-    own, leaf = _leaf(_own_type(source)), _leaf(type)
-    reading = source.reading
-    if (own, leaf) == (pa.float32(), pa.float64()):  # they have different values with the same text
-        leaf = own
-    elif pa.types.is_integer(own) and pa.types.is_floating(leaf) and wider(own, leaf) != leaf:
-        reading = "integer"
-    return reader_of(list_type(leaf, _depth(type)), reading, source.delimiter) or default
+    # a real and a double precision with the same text have different values
+    is_real = (_leaf(_own_type(source)), _leaf(type)) == (pa.float32(), pa.float64())
+    leaf = pa.float32() if is_real else _leaf(type)
+    return reader_of(list_type(leaf, _depth(type)), source.reading, source.delimiter) or default
 
 
 def _without_same(readers: Sequence[ValueReader]) -> tuple[ValueReader, ...]:
