@@ -104,6 +104,7 @@ def test_a_key_column_that_is_renamed_between_two_changes(db: Database, tmp_path
     )
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("installed", sorted(installations()))
 def test_a_publication_that_is_renamed_before_a_change_is_read(installed: int, tmp_path: Path) -> None:
     """The server looks it up as it was then: no name helps any more. From 18 on, it leaves the change out."""
