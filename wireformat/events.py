@@ -1,6 +1,7 @@
-"""The events: what one record says, as frozen values. Every format reads and writes the same ones.
+"""The events: what one record says, as frozen values, and what of it the order of records depends on.
 
-Field names are those of the row-change table. A field is None where the record does not carry it; numbers are unsigned.
+Every format reads and writes the same ones. Field names are those of the row-change table. A field is None where the
+record does not carry it; numbers are unsigned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compiled readers of the types whose values are numbers in Arrow: integers, booleans, decimals, dates and times."""
+"""Readers of the types whose values are numbers in Arrow, compiled: integers, booleans, decimals, dates, times."""
 
 from __future__ import annotations
 

@@ -43,9 +43,8 @@ def unsent_columns(
     is_update = rows.kinds == TABLE_UPDATE
     codes = combined_codes([rows.layouts, version_indices])
     firsts, of_codes = grouped(codes)
-    numbers: dict[
-        tuple[Names, Names | None, bool, int, bool], int
-    ] = {}  # many layouts differ in their old images alone
+    # many layouts differ in their old images alone
+    numbers: dict[tuple[Names, Names | None, bool, int, bool], int] = {}
     own = []
     for first in firsts.tolist():
         listed = rows.unchanged.lists[rows.unchanged.codes[first]] or ()
