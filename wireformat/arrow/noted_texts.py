@@ -19,6 +19,10 @@ COPIED_AT_ONCE = 2 * BLOCK
 """The bytes that are copied of every text, also of shorter ones."""
 
 
+LEFT_OUT_LENGTH = -2
+"""The length of a NULL that stands for a column that the row image does not have."""
+
+
 class NotedTexts(NamedTuple):
     """Texts as pairs (start, length) into two buffers, as a scan notes them: see arrow/scan/notes.py.
 

@@ -171,9 +171,10 @@ def _texts(images: Images) -> pa.Array:
     lists = [images.names.lists[code] or () for code in images.names.codes.tolist()]
     names = list(dict.fromkeys(name for of_row in lists for name in of_row))
     columns = {name: as_strings(images.texts(name, index)).to_pylist() for index, name in enumerate(names)}
+    has = {name: images.has(name) for name in names}
     return pa.array(
         [
-            [(name, columns[name][row]) for name in of_row] if is_valid else None
+            [(name, columns[name][row]) for name in of_row if has[name][row]] if is_valid else None
             for row, (of_row, is_valid) in enumerate(zip(lists, images.valid.tolist(), strict=True))
         ],
         TEXT_MAP,

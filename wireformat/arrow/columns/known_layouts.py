@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,8 @@ from ..scan.notes import (
     ScannedRows,
 )
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
-from .layouts import Layout, LayoutImage, numbered_layouts
+from .completed_images import CompletedImages, completed_layouts
+from .layouts import Layout, LayoutImage
 
 MOST_BYTES = 1 << 24
 """The most bytes of the notes of layouts that are kept. Their names, as Python objects, take several times as much."""
@@ -44,6 +46,19 @@ _OF_LAYOUT = 1 << GIVEN + NEW | 1 << GIVEN + OLD | 1 << HAS_UNCHANGED | 1 << UNT
 
 _TABLE_TEXTS = 2
 """The schema and the name of the table."""
+
+
+class LayoutsOfRows(NamedTuple):
+    """The layouts of rows of the notes.
+
+    codes       int64[n]: the index of the layout of each row
+    layouts     the layouts
+    completed   the old images: those of `layouts` have the columns of the completed ones
+    """
+
+    codes: Array
+    layouts: list[Layout]
+    completed: CompletedImages
 
 
 class _Kept:
@@ -69,30 +84,38 @@ class KnownLayouts:
     def __init__(self) -> None:
         self._kept = _Kept()
 
-    def of(self, scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
-        """Returns the index of the layout of each row, int64[n], and the layouts, which all differ.
+    def of(self, scanned: ScannedRows, rows: Array) -> LayoutsOfRows:
+        """Returns the layouts of rows, which all differ.
 
         rows   int64[n]: rows of the notes, row changes
         """
-        codes, samples = numbered_layouts(scanned, rows)
-        found = self._read(scanned, samples)
+        codes, samples, completed = completed_layouts(scanned, rows)
+        found = self._read(scanned, rows[samples], completed.wholes[samples])
         index_of: dict[int, int] = {}
         indices = [index_of.setdefault(id(layout), len(index_of)) for layout in found]
         if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
-            return np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
-        return codes, found
+            codes, found = np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
+        return LayoutsOfRows(codes, found, completed)
 
-    def _read(self, scanned: ScannedRows, samples: Array) -> list[Layout]:
-        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object."""
+    def _read(self, scanned: ScannedRows, samples: Array, wholes: Array) -> list[Layout]:
+        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object.
+
+        wholes   see CompletedImages
+        """
         ends = scanned.rows[ENDS : ENDS + len(MAPS)]
         counts = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
+        counts[OLD] = np.where(
+            wholes < 0, counts[OLD], ends[NEW, wholes] - np.where(wholes > 0, ends[NEW, wholes - 1], 0)
+        )
         bounds = np.cumsum(np.append(0, _TABLE_TEXTS + 2 * counts.sum(axis=0)))
         pairs = unused((int(bounds[-1]), PAIR), np.int32)
         is_unsent = np.zeros(len(pairs), bool)
-        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, pairs, is_unsent)
+        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, wholes, pairs, is_unsent)
         texts = NotedTexts(pairs, scanned.source, scanned.text).strings()
         _, offsets, data = texts.buffers()
-        heads = np.stack([scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, *counts], axis=1)
+        heads = np.stack(
+            [scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, wholes >= 0, *counts], axis=1
+        )
         lengths, names = np.ascontiguousarray(pairs[:, 1]), memoryview(data or b"")
         starts = np.frombuffer(offsets, np.int32)[bounds].tolist()
         kept = self._kept  # another thread may begin anew meanwhile
@@ -115,7 +138,8 @@ def _layouts(
 ) -> Iterator[Layout]:
     """Yields some layouts. Equal texts in them are the same object: most layouts have the names of others.
 
-    heads       int64[m, 5]: KIND, the bits _OF_LAYOUT of PRESENT, and the number of cells of each map, of those chosen
+    heads       int64[m, 6]: KIND, the bits _OF_LAYOUT of PRESENT, whether the old image is completed, and the number of
+                cells of each map, of those chosen
     texts       of all layouts, as `_note_texts` notes them
     is_unsent   bool[n], for each of the texts
     bounds      int64[k + 1]: where the texts of each layout begin and end
@@ -128,13 +152,17 @@ def _layouts(
     coded = texts.take(pa.array(rows)).fill_null("").dictionary_encode()
     different, codes = coded.dictionary.to_pylist(), iter(np.asarray(coded.indices).tolist())
     has_unsent = bool(is_unsent.any())
-    for (kind, present, *counts), begin, size in zip(heads.tolist(), begins.tolist(), sizes.tolist(), strict=True):
+    for (kind, present, is_completed, *counts), begin, size in zip(
+        heads.tolist(), begins.tolist(), sizes.tolist(), strict=True
+    ):
         names = [different[code] for code in islice(codes, size)]
         done, images = _TABLE_TEXTS, []
         for map_index in (NEW, OLD):
             middle, end = done + counts[map_index], done + 2 * counts[map_index]
             unsent = np.flatnonzero(is_unsent[begin + done : begin + middle]).tolist() if has_unsent else ()
             image = LayoutImage.of(names[done:middle], names[middle:end], unsent)
+            if map_index == OLD and is_completed:
+                image = image._replace(names=image.names + image.unsent)
             images.append(image if present >> (GIVEN + map_index) & 1 else None)
             done = end
         middle = done + counts[DETAIL]
@@ -144,11 +172,14 @@ def _layouts(
 
 
 @compiled
-def _note_texts(rows: Array, cells: Array, dictionary: Array, samples: Array, pairs: Array, is_unsent: Array) -> None:
+def _note_texts(
+    rows: Array, cells: Array, dictionary: Array, samples: Array, wholes: Array, pairs: Array, is_unsent: Array
+) -> None:
     """Fills the pairs of the texts of some rows: schema and table; names and types of both images; keys and values of
     the details.
 
     samples     int64[m]: the rows
+    wholes      int64[m]: see CompletedImages
     pairs       int32[n, 2], filled
     is_unsent   bool[n], zeros: filled for names of columns that were not sent
     """
@@ -159,10 +190,13 @@ def _note_texts(rows: Array, cells: Array, dictionary: Array, samples: Array, pa
         for field in (TABLE_SCHEMA, TABLE_NAME):
             pairs[done, 0], pairs[done, 1] = rows[field, row], rows[field + 1, row]
             done += 1
-        for map_index in range(NEW, DETAIL + 1):
+        for part_index in range(NEW, DETAIL + 1):
+            row, map_index = samples[index], part_index
+            if part_index == OLD and wholes[index] >= 0:
+                row, map_index = wholes[index], NEW
             begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
             count = rows[ENDS + map_index, row] - begin
-            is_complete = map_index != DETAIL and present >> (COMPLETE + map_index) & 1
+            is_complete = map_index != DETAIL and rows[PRESENT, row] >> (COMPLETE + map_index) & 1
             is_typed = map_index == DETAIL or present >> UNTYPED & 1 == 0
             second = VALUE if map_index == DETAIL else TYPE
             column = rows[RELATION, row] + CELLS

@@ -235,7 +235,7 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
     if complete and rows[RELATION, row] != rows[RELATION, other]:
         return False
     for field in (TABLE_SCHEMA, TABLE_NAME):
-        if not _same_text(
+        if not same_text(
             source, text, rows[field, row], rows[field + 1, row], rows[field, other], rows[field + 1, other]
         ):
             return False
@@ -266,13 +266,13 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
                     np.int64(cells[map_index, field, at, 0]),
                     np.int64(cells[map_index, field, at, 1]),
                 )
-                if not _same_text(source, text, start, length, other_start, other_length):
+                if not same_text(source, text, start, length, other_start, other_length):
                     return False
     return True
 
 
 @inner
-def _same_text(source: Array, text: Array, start: Int, length: Int, other: Int, other_length: Int) -> bool:
+def same_text(source: Array, text: Array, start: Int, length: Int, other: Int, other_length: Int) -> bool:
     """Whether two pairs are the same text; NULL is like the empty one."""
     if length <= 0 or other_length <= 0:
         return length <= 0 and other_length <= 0

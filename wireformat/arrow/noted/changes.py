@@ -14,7 +14,8 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import in_groups
-from ..columns.layouts import Layout, are_of_table
+from ..columns.known_layouts import LayoutsOfRows
+from ..columns.layouts import are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import SettledRows, committed_rows
 from ..row_changes import HIDDEN_KINDS, TABLE_DELETE, TABLE_KINDS
@@ -68,25 +69,25 @@ class NotedChanges(NamedTuple):
         if not len(chosen):
             return None
         own = self._chosen(chosen)
-        codes, layouts = self.noted.known.of(own.noted.scanned, own.noted.notes_of(own.settled.rows))
-        return own._copied(keep, codes, layouts, np.zeros(len(layouts), np.int64))
+        found = self.noted.known.of(own.noted.scanned, own.noted.notes_of(own.settled.rows))
+        return own._copied(keep, found, np.zeros(len(found.layouts), np.int64))
 
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
 
     def by_table(self, keep: Sequence[str], keeps_table: KeepsTable) -> Iterator[tuple[TableName, NotedSelection]]:
         """Yields the tables of these rows, which must be row changes that the notes have; see `rows_by_table`."""
-        codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
-        numbers, tables = tables_of(layouts)
+        found = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
+        numbers, tables = tables_of(found.layouts)
         are_kept = np.array([keeps_table(table) for table in tables], bool)
         if not are_kept.all():
-            is_kept = are_kept[numbers[codes]]
+            is_kept = are_kept[numbers[found.codes]]
             if not is_kept.all():
                 yield from self._chosen(np.flatnonzero(is_kept)).by_table(keep, keeps_table)
                 return
-        yield from selections_of_tables(self._copied(keep, codes, layouts, numbers))
+        yield from selections_of_tables(self._copied(keep, found, numbers))
 
-    def _copied(self, keep: Sequence[str], codes: Array, layouts: Sequence[Layout], groups: Array) -> NotedSelection:
+    def _copied(self, keep: Sequence[str], found: LayoutsOfRows, groups: Array) -> NotedSelection:
         """Copies the rows out of the notes, those of a group together; see `copied_rows`."""
         noted, settled = self.noted, self.settled
         columns: dict[str, pa.Array] = {}
@@ -96,13 +97,13 @@ class NotedChanges(NamedTuple):
             committed = committed_schema(noted.schema)
             schema = pa.schema([committed.field(name) for name in others])
             batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
-            groups_of_rows = groups[codes]
+            groups_of_rows = groups[found.codes]
             if groups_of_rows.any():  # the order in which `copied_rows` copies the rows
                 batch = batch.take(pa.array(in_groups(groups_of_rows, int(groups.max()) + 1)[0]))
             columns = dict(zip(others, batch.columns, strict=True))
         transactions = TransactionsOfRows(settled.transactions, settled.ordinals, transaction_facts(settled.facts))
         notes = noted.notes_of(settled.rows)
-        return copied_rows(noted.scanned, notes, codes, layouts, groups, transactions, columns)
+        return copied_rows(noted.scanned, notes, found, groups, transactions, columns)
 
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, unused
+from ..columns.known_layouts import LayoutsOfRows
 from ..columns.layouts import Layout
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, LINE, copy_block, prefetch
-from ..noted_texts import COPIED_AT_ONCE
+from ..noted_texts import COPIED_AT_ONCE, LEFT_OUT_LENGTH
 from ..scan.notes import BODY, ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from .facts import (
     FACT_NUMBERS,
@@ -43,8 +44,7 @@ class TransactionsOfRows(NamedTuple):
 def copied_rows(
     scanned: ScannedRows,
     rows: Array,
-    codes: Array,
-    layouts: Sequence[Layout],
+    found: LayoutsOfRows,
     groups: Array,
     transactions: TransactionsOfRows,
     columns: dict[str, pa.Array],
@@ -52,13 +52,14 @@ def copied_rows(
     """Copies row changes out of the notes, one group after the other.
 
     rows           int64[n]: rows of the notes
-    codes          int64[n]: their layouts, as indices
-    groups         int64[len(layouts)]: the group of the rows of each layout
+    found          their layouts
+    groups         int64[layouts]: the group of the rows of each layout
     transactions   those of the rows
     columns        see NotedSelection, in the order of the result
     """
     totals = np.zeros((int(groups.max(initial=0)) + 1, _PLACES), np.int64)
-    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, totals)
+    codes, layouts, completed = found
+    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, completed.wholes, totals)
     totals[:, _BYTES] += COPIED_AT_ONCE
     _, count, size = totals.sum(axis=0).tolist()
     pairs = unused((count, 2), np.int32)
@@ -68,7 +69,7 @@ def copied_rows(
     ordered = np.empty(len(rows), np.int64)
     places = np.cumsum(totals, axis=0) - totals
     notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text
-    _copy_values(*notes, codes, groups, *transactions, places, starts, facts, ordered, pairs, target)
+    _copy_values(*notes, codes, groups, *completed, *transactions, places, starts, facts, ordered, pairs, target)
     return NotedSelection(ordered, layouts, noted_texts_of(pairs, target), starts, facts, columns, len(rows))
 
 
@@ -88,10 +89,13 @@ _ROWS, _VALUES, _BYTES = range(_PLACES)
 
 
 @compiled
-def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, totals: Array) -> None:
+def _measure_values(
+    rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, wholes: Array, totals: Array
+) -> None:
     """Adds the rows chosen[n], their values and the bytes of these to the totals[k, _PLACES] of their groups.
 
     codes, groups   see `copied_rows`
+    wholes          see CompletedImages
     """
     for index in range(len(chosen)):
         row, group = chosen[index], groups[codes[index]]
@@ -102,6 +106,10 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, codes: Array, grou
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
+        whole = wholes[index]
+        if whole >= 0:
+            count += rows[ENDS + NEW, whole] - (rows[ENDS + NEW, whole - 1] if whole > 0 else 0)
+            count -= rows[ENDS + OLD, row] - (rows[ENDS + OLD, row - 1] if row > 0 else 0)
         totals[group, _ROWS] += 1
         totals[group, _VALUES] += count
         totals[group, _BYTES] += size
@@ -124,6 +132,9 @@ def _copy_values(
     text: Array,
     codes: Array,
     groups: Array,
+    wholes: Array,
+    its_starts: Array,
+    its_cells: Array,
     transactions: Array,
     ordinals: Array,
     of_transactions: Array,
@@ -137,6 +148,7 @@ def _copy_values(
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
     codes, groups   see `copied_rows`
+    wholes, its_starts, its_cells             see CompletedImages
     transactions, ordinals, of_transactions   see TransactionsOfRows
     places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
                     COPIED_AT_ONCE bytes follow the last byte of each
@@ -162,7 +174,17 @@ def _copy_values(
         facts[target_row, GIVEN_FACTS] |= READ_FACTS
         for map_index in range(NEW, OLD + 1):
             starts[map_index - NEW, target_row] = count
-            for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
+            begin, end = np.int64(rows[ENDS + map_index, row - 1] if row > 0 else 0), rows[ENDS + map_index, row]
+            whole = wholes[index] if map_index == OLD else -1
+            if whole >= 0:
+                begin = its_starts[index]
+                end = begin + rows[ENDS + NEW, whole] - (rows[ENDS + NEW, whole - 1] if whole > 0 else 0)
+            for place in range(begin, end):
+                cell = place if whole < 0 else np.int64(its_cells[place])
+                if cell < 0:
+                    pairs[count, 0], pairs[count, 1] = at, LEFT_OUT_LENGTH
+                    count += 1
+                    continue
                 start = np.int64(cells[map_index, VALUE, cell, 0])
                 length = np.int64(cells[map_index, VALUE, cell, 1])
                 if length == UNCHANGED_LENGTH:

@@ -13,8 +13,7 @@ from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..columns.gather import chosen_notes, record_batch
-from ..columns.known_layouts import KnownLayouts
-from ..columns.layouts import Layout
+from ..columns.known_layouts import KnownLayouts, LayoutsOfRows
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
 from ..row_changes import IS_ROW_CHANGE
@@ -173,18 +172,18 @@ class NotedRows:
         """Returns the rows in the notes of these rows, which must be there."""
         return rows if self.origins is None else self.origins[rows]
 
-    def layouts_of(self, notes: Array) -> tuple[Array, list[Layout]]:
-        """Returns the index of the layout of each of these row changes in the notes, and the layouts of all of them."""
-        codes, layouts = self._layouts
-        return codes[notes], layouts
+    def layouts_of(self, notes: Array) -> LayoutsOfRows:
+        """Returns the layouts of these row changes in the notes, among those of all of them."""
+        places, found = self._layouts
+        return LayoutsOfRows(found.codes[places[notes]], found.layouts, found.completed.chosen(places[notes]))
 
     @cached_property
-    def _layouts(self) -> tuple[Array, list[Layout]]:
-        """The index of the layout of each row of the notes, of row changes alone, and the layouts."""
+    def _layouts(self) -> tuple[Array, LayoutsOfRows]:
+        """The layouts of all row changes that the notes have, and for each row of the notes its index among them."""
         notes = self.notes_of(np.flatnonzero(self._are_noted_changes))
-        codes = np.zeros(self.scanned.row_count, np.int64)
-        codes[notes], layouts = self.known.of(self.scanned, notes)
-        return codes, layouts
+        places = np.zeros(self.scanned.row_count, np.int64)
+        places[notes] = np.arange(len(notes))
+        return places, self.known.of(self.scanned, notes)
 
     def batch_of(self, rows: Array) -> pa.RecordBatch:
         """See RowSource."""

@@ -114,7 +114,7 @@ class NotedTables:
 
         may_cut   whether rows up to the last new layout of their table may be taken before the others
         """
-        codes, layouts = rows.layouts_of(notes)
+        codes, layouts, _ = rows.layouts_of(notes)
         counts, firsts, lasts = np.zeros((3, len(layouts)), np.int64)
         _note_occurrences(codes, counts, firsts, lasts)
         occurring = np.flatnonzero(counts)

@@ -15,7 +15,7 @@ from ..arrays import Array, Int, read_only, unused
 from ..codes import HASH_BITS
 from ..jit.byte_ranges import same_bytes
 from ..jit.compiler import compiled, inner
-from ..noted_texts import NotedTexts
+from ..noted_texts import LEFT_OUT_LENGTH, NotedTexts
 from ..readers.reader import Texts, as_strings
 
 Names = tuple[str, ...]
@@ -95,6 +95,17 @@ class Images:
             for index, name in enumerate(names or ()):
                 found[name].append((number, index))
         return dict(found)
+
+    def has(self, name: str) -> Array:
+        """Returns bool[n]: whether the row's image has a column, which may be NULL."""
+        indices, codes, done = np.array(self._indices_of(name), np.int64), self.names.codes, 0
+        found = indices[codes] >= 0
+        for image in self._images:
+            own = slice(done, done + len(image.valid))
+            if isinstance(image.values, NotedTexts):
+                found[own] &= image.texts(indices, codes[own]).pairs[:, 1] != LEFT_OUT_LENGTH
+            done = own.stop
+        return found
 
     def _indices_of(self, name: str) -> list[int]:
         """Returns the index of a column in each of the lists of names, -1 if it is not there."""

@@ -345,7 +345,7 @@ def _image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     new, old, types, unchanged = (
         column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )
-    if old and new and len(old) < len(new) and not rows.numbered[index] and {*new}.issuperset(old):
+    if old and new and not rows.numbered[index] and {*old} < {*new, *(unchanged or ())}:
         old = None  # rows that leave out some columns of their old image tell the same
     return _facts_of_images(int(rows.kinds[index]), bool(rows.numbered[index]), new, old, types, unchanged)
 

@@ -1,0 +1,117 @@
+"""Old images that leave out their NULLs: their rows share layouts, and tell the same as they do one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.arrow.columns import completed_images, known_layouts
+from wireformat.arrow.columns.layouts import Layout
+
+FORMAT = "test-decoding"
+TYPES = ("integer", "text", "bigint")
+
+
+def history(
+    random: random.Random, *, columns: int, transactions: int, kinds: str = "IIUUUD", alters: bool = True
+) -> Iterator[bytes]:
+    """Yields transactions on tables under REPLICA IDENTITY FULL; most values are NULL.
+
+    alters   whether the tables get columns, and lose some
+    """
+    names = [f"c{number}" for number in range(columns)]
+    for xid in range(transactions):
+        if alters and not random.randrange(8):
+            names.insert(random.randint(0, len(names)), f"d{xid}")
+        if alters and not random.randrange(8) and len(names) > 2:
+            names.pop(random.randrange(len(names)))
+        yield b"BEGIN %d" % xid
+        for _ in range(random.randint(1, 12)):
+            kind = random.choice(kinds)
+            old, new = row(random, names), row(random, names, may_lack_values=kind == "U")
+            left = {name: value for name, value in old.items() if value != "null"}
+            if not random.randrange(10):
+                left = old
+            text = {
+                "I": f"INSERT: {said(new)}",
+                "U": f"UPDATE: old-key: {said(left)} new-tuple: {said(new)}",
+                "D": f"DELETE: {said(left)}",
+            }[kind]
+            table = random.choice(("t", "t", "T"))
+            yield f"table public.{table if table == 't' else chr(34) + table + chr(34)}: {text}".encode()
+        yield b"COMMIT %d" % xid
+
+
+def row(random: random.Random, names: list[str], *, may_lack_values: bool = False) -> dict[str, str]:
+    found = {"id": str(random.randrange(30))}
+    for number, name in enumerate(names):
+        value = f"'{number}'" if type_of(name) == "text" else str(number)
+        unsent = ["unchanged-toast-datum"] if may_lack_values and name in ("c1", "c4") else []
+        found[name] = random.choice(["null", "null", value, *unsent])
+    return found
+
+
+def type_of(name: str) -> str:
+    return "integer" if name == "id" else TYPES[int(name[1:]) % len(TYPES)]
+
+
+def said(values: dict[str, str]) -> str:
+    return " ".join(f"{name}[{type_of(name)}]:{value}" for name, value in values.items())
+
+
+@pytest.mark.parametrize("few", [0, completed_images.FEW_LAYOUTS])
+@pytest.mark.parametrize("kinds", ["IIUUUD", "UUDDDD", "D"])
+@pytest.mark.parametrize("seed", range(6))
+def test_both_engines_agree(seed: int, kinds: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completed_images, "FEW_LAYOUTS", few)
+    messages = [*history(random.Random(seed), columns=6, transactions=40, kinds=kinds)]
+    found = []
+    for engine in ("scan", "declaration"):
+        capture = wf.Capture(messages, FORMAT, engine=engine)
+        found.append([capture.tables().to_pylist(), capture.committed().read_all()])
+        for options in ({}, {"images": "both"}, {"complete": True}, {"split_key_changes": True, "keys": ["id"]}):
+            found[-1] += [typed(capture, table, **options) for table in ("public.t", 'public."T"')]
+    assert found[0] == found[1]
+
+
+def typed(capture: wf.Capture, table: str, **options: Any) -> pa.Table | str:
+    """Returns the rows of a table, or why there are none: the type of a column may not be known."""
+    try:
+        found: pa.Table = capture.typed(table, **options).read_all()
+    except wf.BadRows as error:
+        return str(error)
+    return found
+
+
+def test_rows_that_leave_out_other_columns_share_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each layout takes the time of many rows."""
+    read: list[Layout] = []
+    layouts_of = known_layouts._layouts
+    monkeypatch.setattr(
+        known_layouts, "_layouts", lambda *given: [layout for layout in layouts_of(*given) if not read.append(layout)]
+    )
+    messages = [*history(random.Random(0), columns=30, transactions=200, alters=False)]
+    wf.Capture(messages, FORMAT).typed("public.t").read_all()
+    old_images = {message.partition(b" new-tuple")[0] for message in messages if b"public.t: UPDATE" in message}
+    assert len(read) < len(old_images) / 20
+
+
+def test_rejects_have_the_columns_that_their_images_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completed_images, "FEW_LAYOUTS", 0)
+    new = "id[integer]:1 b[text]:null c[text]:'x'"
+    texts = [f"INSERT: {new}", f"UPDATE: old-key: id[integer]:0 c[text]:'y' new-tuple: {new}", "DELETE: b[text]:'z'"]
+    messages = [b"BEGIN 1", *(f"table a.t: {text}".encode() for text in texts), b"COMMIT 1"]
+    capture = wf.Capture(messages, FORMAT, mode="DROPMALFORMED")
+    path = tmp_path / "rejects.parquet"
+    schema = {"id": "integer", "b": "date", "c": "date"}
+    capture.write(tmp_path / "lake", schemas={"a.t": schema}, rejects=path)
+    rejects = pq.read_table(path).to_pylist()
+    assert [row["kind"] for row in rejects] == ["INSERT", "UPDATE", "DELETE"]
+    assert [row["old"] for row in rejects] == [None, [("id", "0"), ("c", "y")], [("b", "z")]]
