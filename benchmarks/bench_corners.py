@@ -1,6 +1,6 @@
 """Corners: row changes with what is rare or hard to read, each against an easy case.
 
-One core, `wf.arrow.changes` with all columns, or `wf.Capture.changes`. A corner is one row of CORNERS.
+One core, `wf.arrow.changes` with all columns, or `wf.Capture.changes`, or `typed`. A corner is one row of CORNERS.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .corner_encodings import ENCODINGS
 from .corner_records import RECORDS
 from .corner_shapes import SHAPES
 from .corner_streams import STREAMS
+from .corner_typed import TYPED
 from .measure import TURN_SECONDS, Result, Say, interleaved, repeated, timed
 
 CHANGES = 20_000
@@ -29,7 +30,9 @@ CHANGES = 20_000
 QUICK_CHANGES = 500
 
 CORNERS: tuple[Corner, ...] = tuple(
-    sorted((*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES, *SHAPES, *STREAMS), key=lambda corner: corner.format)
+    sorted(
+        (*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES, *SHAPES, *STREAMS, *TYPED), key=lambda corner: corner.format
+    )
 )
 """Those of a format follow each other, so that they are measured in turn."""
 
@@ -61,6 +64,9 @@ def measure(
 
 
 def _decoded(corner: Corner, messages: Any) -> pa.Table:
+    if corner.columns is not None:
+        capture = wf.Capture(messages, corner.format, threads=1, **corner.options)
+        return capture.typed("public.orders", schema=corner.columns).read_all()
     if corner.captures:
         return wf.Capture(messages, corner.format, threads=1, **corner.options).changes().read_all()
     return wf.arrow.changes(messages, corner.format, threads=1, **corner.options)

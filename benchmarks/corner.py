@@ -21,5 +21,7 @@ class Corner(NamedTuple):
     """Rows are tiny: the times for a row are compared, not those for a byte."""
     captures: bool = False
     """Whether wf.Capture reads them, and not wf.arrow.changes."""
+    columns: Mapping[str, str] | None = None
+    """The types of public.orders, of which wf.Capture.typed reads the rows; None: row changes are read."""
     most: float = 3
     """How many times slower it may be."""

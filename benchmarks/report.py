@@ -314,9 +314,10 @@ SECTIONS: dict[str, Section] = {
     ),
     "corners": Section(
         "Corners",
-        f"wf.arrow.changes, on one core, over {bench_corners.CHANGES:,} row changes or other records, which have what "
-        "the corner is named after. Encodings are compared with the same changes in ASCII, binary values with texts, "
-        "and other corners with plain rows. Times are those for a byte, or for a row where rows are tiny.",
+        f"wf.arrow.changes, or Capture.typed if the name says so, on one core, over {bench_corners.CHANGES:,} row "
+        "changes or other records, which have what the corner is named after. Encodings are compared with the same "
+        "changes in ASCII, binary values with texts, and other corners with plain rows. Times are those for a byte, or "
+        "for a row where rows are tiny.",
         {
             "format and corner": NAME["contestant"],
             **INPUT,

@@ -83,9 +83,11 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the columns of a schema, with its types; raises OptionError if the rows have others."""
+    """Returns the columns of a schema, with its types; raises OptionError if the rows have others, or nulls there."""
     columns = []
     for field in schema:
+        if schema.names.count(field.name) > 1:
+            raise wf.OptionError(f"option schema: column {field.name!r} is declared twice")
         if field.name not in rows.schema.names:
             names = rows.schema.names
             near = nearest(field.name, names)
@@ -101,7 +103,23 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
                 f"option schema: column {field.name!r} is declared as {declared}, but has values of type {own}: "
                 f"declare it as {own}, and cast it in the query"
             ) from None
+        if _lacks_values(columns[-1], field):
+            raise wf.OptionError(
+                f"option schema: column {field.name!r} is declared as NOT NULL, but has nulls: declare it without it"
+            )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _lacks_values(column: pa.Array, field: pa.Field) -> bool:
+    """Whether a column has nulls where its field, or one within it, has none. The JVM would fail there."""
+    if column.null_count:
+        return not field.nullable or _lacks_values(column.drop_null(), field)
+    type = field.type
+    if pa.types.is_struct(type):
+        return any(map(_lacks_values, column.flatten(), type))
+    if pa.types.is_map(type):
+        return _lacks_values(column.items, type.item_field)
+    return pa.types.is_list(type) and _lacks_values(column.flatten(), type.value_field)
 
 
 def _may_be_cast(own: pa.DataType, declared: pa.DataType) -> bool:

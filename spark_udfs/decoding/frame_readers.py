@@ -185,6 +185,12 @@ def _arrow(messages: pd.Series) -> pa.Array:
         raise TypeError(f"messages: expected a pandas Series of bytes, got one of {', '.join(found)}") from None
     if array.null_count < len(array) and not is_binary(array.type):
         raise TypeError(f"messages: expected a pandas Series of bytes, got one of {array.type}")
+    if (
+        messages.dtype == object
+        and pd.api.types.infer_dtype(messages) != "bytes"
+        and any(isinstance(one, str) for one in messages)
+    ):
+        raise TypeError("messages: expected a pandas Series of bytes, got str among them")  # Arrow would encode it
     array = array.cast(pa.binary()) if is_binary(array.type) else pa.nulls(len(array), pa.binary())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 

@@ -211,7 +211,9 @@ def test_a_signal_leaves_no_file(command: tuple[str, ...], name: str, tmp_path: 
     """Neither an unfinished output nor a copy of standard input."""
     number = getattr(signal, name)
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "TMPDIR": str(tmp_path)}
-    process = start(*command, cwd=tmp_path, env=environment)
+    process = start(  # also where the tests were started with nohup
+        *command, cwd=tmp_path, env=environment, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+    )
     assert process.stdin is not None
     process.stdin.write(handmade.SAMPLES["insert"])
     process.stdin.flush()

@@ -30,6 +30,32 @@ def test_with_little_room(events: list[wf.Event]) -> None:
         assert read(messages, format=FORMAT) == events
 
 
+def test_a_table_has_one_oid_in_all_transactions() -> None:
+    """A server keeps it, also where it describes the table anew: a table with another OID is another table."""
+    tables = ["orders", "lines"]
+
+    def block(xid: int, *, first: bool = True) -> list[wf.Event]:
+        rows = [
+            wf.Insert(
+                table_schema="public", table_name=table, xid=xid, new=wf.TupleData(("id",), (str(xid),), ("integer",))
+            )
+            for table in (tables if xid % 2 else reversed(tables))
+        ]
+        return [wf.StreamStart(xid=xid, first_segment=first), *rows, wf.StreamStop()]
+
+    def commit(xid: int) -> wf.Event:
+        time = "2026-11-22 10:00:00+00"
+        return wf.StreamCommit(xid=xid, commit_lsn=16 * xid, end_lsn=16 * xid + 8, commit_time=time)
+
+    events = [*block(7), *block(8), *block(7, first=False), commit(7), wf.StreamAbort(xid=8, subxid=8)]
+    events += [*block(9), *block(10), commit(9), commit(10)]
+    rows = [event for event in wf.decode(wf.encode(events, FORMAT), FORMAT) if isinstance(event, wf.Insert)]
+    assert {(row.table_name, row.relation_id) for row in rows} == {("orders", 16384), ("lines", 16385)}
+    assert {row.xid for row in rows} == {7, 8, 9, 10}
+    capture = wf.Capture(list(wf.encode(events, FORMAT)), FORMAT)
+    assert sorted(capture.latest("public.orders", keys=["id"])["id"].to_pylist()) == [7, 9, 10]
+
+
 opengauss = st.one_of(
     st.builds(
         wf.Begin,

@@ -218,6 +218,35 @@ def test_types_that_spark_hands_over_are_no_other_types() -> None:
         assert (rows.schema, rows.to_pydict()) == (declared, columns)
 
 
+@pytest.mark.parametrize(
+    ("type", "values"),
+    [
+        (pa.int32(), [1, None]),
+        (pa.struct([pa.field("x", pa.int32(), nullable=False)]), [None, {"x": 1}, {"x": None}]),
+        (pa.list_(pa.field("element", pa.int32(), nullable=False)), [[1], [None]]),
+        (pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)), [[("k", 1), ("l", None)]]),
+    ],
+)
+def test_nulls_where_none_are_declared(type: pa.DataType, values: list[Any]) -> None:
+    """The JVM would fail there, without a word about the column."""
+    own = pa.types.is_int32(type)
+    declared = pa.schema([pa.field("c", type, nullable=not own)])
+    loose = {
+        "struct": pa.struct([("x", pa.int32())]),
+        "list": pa.list_(pa.int32()),
+        "map": pa.map_(pa.string(), pa.int32()),
+    }
+    rows = pa.RecordBatch.from_pydict({"c": pa.array(values, loose.get(str(type).partition("<")[0], type))})
+    with pytest.raises(wf.OptionError, match="column 'c' is declared as NOT NULL, but has nulls"):
+        as_declared(rows, declared)
+    as_declared(rows[:1], declared)
+
+
+def test_a_column_is_declared_once() -> None:
+    with pytest.raises(wf.OptionError, match="column 'c' is declared twice"):
+        as_declared(pa.RecordBatch.from_pydict({"c": [1]}), pa.schema([("c", pa.int64()), ("c", pa.int64())]))
+
+
 def source_of_column(folder: Path, type: str, text: str) -> WireformatSource:
     """A table with a column of this type and a row with this text."""
     row = wf.TupleData(("c",), (text,), (type,))

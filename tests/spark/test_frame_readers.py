@@ -170,6 +170,8 @@ def test_bad_input(name: str) -> None:
         with pytest.raises(TypeError) as caught:
             reader()(pd.Series(mixed))
         assert str(caught.value) == f"messages: expected a pandas Series of bytes, got one of {types}"
+    with pytest.raises(TypeError, match="got str among them"):  # Arrow would encode it
+        reader()(pd.Series([TORN, "BEGIN 1"]))
     for none in ([], [None], [float("nan")]):
         assert len(reader()(pd.Series(none))) == 0
 

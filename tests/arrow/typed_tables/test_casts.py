@@ -268,19 +268,21 @@ def test_types_that_no_text_is_read_into() -> None:
         assert reader_of(type) is None
 
 
-PARTS = ["{", "}", ",", ";", '"', "\\", "a", "NULL", "é", " ", "[1:2]=", '"x"', '\\"', '""']
+PARTS = ["{", "}", "},{", ",", ";", '"', "\\", "a", "NULL", "é", " ", "[1:2]=", "[0:1][-3:4]", "=", '"x"', '\\"', '""']
 
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
-@given(texts=st.lists(st.lists(st.sampled_from(PARTS), max_size=7).map("".join), min_size=1))
-def test_many_arrays_are_split_as_one_by_one(delimiter: str, texts: list[str]) -> None:
-    """Compiled code reads those with quotes, if there are many."""
-    texts = [given for text in texts for given in (text, f"{{{text}}}")]
+@given(
+    texts=st.lists(st.lists(st.sampled_from(PARTS), max_size=7).map("".join), min_size=1), dimensions=st.integers(1, 3)
+)
+def test_many_arrays_are_split_as_one_by_one(delimiter: str, texts: list[str], dimensions: int) -> None:
+    """Compiled code reads those with quotes, bounds or several dimensions, if there are many."""
+    texts = [given for text in texts for given in (text, *("{" * deep + text + "}" * deep for deep in range(1, 4)))]
     split = _split_arrays(delimiter)
-    few, misfits = split(pa.array(texts, pa.string()), 1)
+    few, misfits = split(pa.array(texts, pa.string()), dimensions)
     many = -(-2 * FEW_TEXTS // len(texts))
     column = pa.array(["{b}", *texts * many, None], pa.string())
-    lists, found = split(column[1:], 1)
+    lists, found = split(column[1:], dimensions)
     lists.validate(full=True)
     assert lists.to_pylist() == [*few.to_pylist() * many, None]
     assert found == {time * len(texts) + row: words for time in range(many) for row, words in misfits.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from wireformat.arrow.arrays import read_only
 from wireformat.arrow.jit.intrinsics import BLOCK
 from wireformat.arrow.noted_texts import NotedTexts
-from wireformat.arrow.readers.reader import CompiledReader
+from wireformat.arrow.readers.reader import FEW_BYTES, FEW_TEXTS, CompiledReader
 from wireformat.arrow.typed_tables.casts import arrow_type, cast_of, reader_of
 from wireformat.pgtypes.columns import column_type
 from wireformat.pgtypes.sql_types import parse_sql_type
@@ -41,7 +42,9 @@ FORMS: dict[str, st.SearchStrategy[str]] = {
     "time": st.times().map(str),
     "timestamp": st.datetimes().map(str),
     "timestamptz": st.builds(
-        "{}{}".format, st.datetimes(), st.sampled_from(["+00", "-07", "+05:30", "-15:59", "+16", "+01:02:03"])
+        "{}{}".format,
+        st.datetimes(),
+        st.sampled_from(["+00", "-07", "+05:30", "-15:59", "+16", "+01:02:03", "-15:59:59", "+01:02:60"]),
     ),
     "bytea": st.one_of(
         st.binary(max_size=40).map(lambda data: f"\\x{data.hex()}"),
@@ -135,7 +138,7 @@ def test_usual_forms_are_read_without_the_cast(type: str) -> None:
         "date": ["0001-01-01", "2026-11-22", "9999-12-31"],
         "time": ["00:00:00", "23:59:59.999999", "12:30:00.5"],
         "timestamp": ["0001-01-01 00:00:00", "2026-11-22 12:30:00.5", "9999-12-31 23:59:59.999999"],
-        "timestamptz": ["0001-01-01 00:00:00+00", "2026-11-22 12:30:00.5+05:30", "2026-11-22 12:30:00-15"],
+        "timestamptz": ["0001-01-01 00:00:00+00", "2026-11-22 12:30:00.5+05:30", "1850-11-22 12:30:00+00:53:28"],
         "bytea": ["\\x", "", "\\x00fF", "a\\\\b\\001\\377"],
         "raw": ["00fF", "\\x00", ""],
         "smallint": ["-32768", "32767", "0"],
@@ -190,3 +193,11 @@ def test_many_texts_that_are_left() -> None:
     values, misfits = of_type("timestamp")[0].read(pa.array(times))
     assert values.to_pylist() == [None, None, datetime(2026, 11, 22, 1, 2, 3), None] * 200  # noqa: DTZ001 - without zone
     assert len(misfits) == 400
+
+
+def test_few_long_texts_are_read_by_compiled_code() -> None:
+    """There are never many values of a megabyte in one batch."""
+    reader, cast = of_type("bytea")
+    few = replace(reader, few=FEW_TEXTS, others=SimpleNamespace(type=reader.type))  # which cannot read
+    texts = pa.array(["a\\\\b\\000" * FEW_BYTES, None])
+    assert few.read(texts)[0].equals(cast.read(texts)[0])

@@ -1,5 +1,5 @@
-"""The compiled readers of texts with escapes: byte strings, in hex digits or the escape format of bytea; and arrays of
-one dimension, which are split into the texts of their elements, without quotes and backslashes."""
+"""The compiled readers of texts with escapes: byte strings, in hex digits or the escape format of bytea; and arrays,
+which are split into the texts of their elements, without quotes and backslashes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ import pyarrow as pa
 
 from ...limits import COLUMN_BYTES
 from ..arrays import Array, Int, unused
-from ..ascii import BACKSLASH, CLOSE_BRACE, DIGIT_0, LOWER_X, OPEN_BRACE, QUOTE
-from ..jit.compiler import compiled
+from ..ascii import (
+    BACKSLASH,
+    CLOSE_BRACE,
+    CLOSE_BRACKET,
+    COLON,
+    DIGIT_0,
+    EQUALS,
+    LOWER_X,
+    MINUS,
+    OPEN_BRACE,
+    OPEN_BRACKET,
+    QUOTE,
+)
+from ..jit.compiler import compiled, inner
 from ..noted_texts import NotedTexts
 
 _DIGITS = np.full(256, -1, np.int64)
@@ -104,31 +116,44 @@ def _read_byte_strings(
 
 NULL = np.frombuffer(b"NULL", np.uint8)
 
+_MOST_DIGITS = 10
+"""Of a bound of an array."""
+
 
 def split_list_texts(texts: pa.StringArray, delimiter: str, type: pa.ListType) -> tuple[pa.Array, Array]:
-    """Returns the lists of elements, and int64[m]: the rows whose texts are no arrays of one dimension, or have bounds;
-    their lists are null.
+    """Returns the lists of elements, and int64[m]: the rows whose texts are no arrays; their lists are null.
 
     texts   without nulls
+    type    lists of strings, nested as deep as the arrays have dimensions
     """
     count = len(texts)
+    types = [type]
+    while pa.types.is_list(types[-1].value_type):
+        types.append(types[-1].value_type)
     _, offset_buffer, data_buffer = texts.buffers()
     bounds = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + count + 1]
     data = np.frombuffer(data_buffer if data_buffer is not None else b"", np.uint8)
     size = int(bounds[count]) - int(bounds[0])
     most = size // 2 + 1
-    target, ends = unused(size, np.uint8), np.zeros(most + 1, np.int32)
-    item_ends, is_left = np.zeros(count + 1, np.int32), np.zeros(count, np.bool_)
+    target, ends, is_left = unused(size, np.uint8), np.zeros(most + 1, np.int32), np.zeros(count, np.bool_)
     are_given = np.zeros(most, np.bool_)
-    items = _split(data, bounds, ord(delimiter), target, ends, are_given, item_ends, is_left)
-    values = pa.StringArray.from_buffers(
+    list_ends, counts = np.zeros((len(types), max(most, count) + 1), np.int32), np.zeros(len(types), np.int64)
+    items = _split(data, bounds, ord(delimiter), target, ends, are_given, list_ends, counts, np.copy(counts), is_left)
+    lists = pa.StringArray.from_buffers(
         items,
         pa.py_buffer(ends[: items + 1]),
         pa.py_buffer(target[: ends[items]]),
         None if are_given[:items].all() else pa.array(are_given[:items]).buffers()[1],
     )
-    mask = pa.array(is_left) if is_left.any() else None
-    return pa.ListArray.from_arrays(pa.array(item_ends), values, type=type, mask=mask), np.flatnonzero(is_left)
+    for depth in reversed(range(len(types))):
+        mask = pa.array(is_left) if depth == 0 and is_left.any() else None
+        own_ends = pa.array(list_ends[depth, : int(counts[depth]) + 1])
+        lists = pa.ListArray.from_arrays(own_ends, lists, type=types[depth], mask=mask)
+    return lists, np.flatnonzero(is_left)
+
+
+_OPENED, _HAS_ITEM, _DELIMITED = range(3)
+"""What an array has been read up to: a brace that opens a list, an item, or a delimiter."""
 
 
 @compiled
@@ -139,60 +164,100 @@ def _split(
     target: Array,
     ends: Array,
     are_given: Array,
-    item_ends: Array,
+    list_ends: Array,
+    counts: Array,
+    firsts: Array,
     is_left: Array,
 ) -> Int:
-    """Fills the elements: target, ends[items + 1], are_given[items], which is false for NULL. Fills the end of each
-    text's elements, item_ends[n + 1], and whether it is left to the grammar, is_left[n]. Returns the number of
-    elements."""
+    """Fills the elements: target, ends[items + 1], are_given[items], which is false for NULL; returns their number.
+
+    list_ends   int32[dimensions, lists + 1], filled: where the items of each list end, those of the arrays first
+    counts      int64[dimensions], zeros: filled with the number of lists
+    firsts      int64[dimensions]: for the number of lists before a row
+    is_left     bool[n], filled: whether a text is left to the grammar
+    """
+    dimensions = len(counts)
     items = used = 0
     for row in range(len(is_left)):
-        at, stop = np.int64(bounds[row]), np.int64(bounds[row + 1])
+        stop = np.int64(bounds[row + 1])
+        at = _after_bounds(data, np.int64(bounds[row]), stop)
         first, first_byte = items, used
-        is_array = stop - at >= 2 and data[at] == OPEN_BRACE
-        at += 1
-        is_closed = is_array and data[at] == CLOSE_BRACE
-        if is_closed:
-            at += 1
-        while is_array and not is_closed:
-            begin, item = at, used
-            is_quoted = at < stop and data[at] == QUOTE
-            at += is_quoted
-            while at < stop:
-                byte = np.int64(data[at])
-                if byte == QUOTE or (
-                    not is_quoted and (byte == delimiter or byte == CLOSE_BRACE or byte == OPEN_BRACE)
-                ):
-                    break
-                if byte == BACKSLASH:
-                    at += 1
-                    if at == stop:
-                        break
-                    byte = np.int64(data[at])
-                target[used] = byte
-                used += 1
+        for level in range(dimensions):
+            firsts[level] = counts[level]
+        depth, state = 0, _OPENED
+        is_array = True
+        while is_array and at < stop:
+            byte = np.int64(data[at])
+            if byte == OPEN_BRACE:
+                is_array = state != _HAS_ITEM and depth < dimensions
+                depth += 1
+                state = _OPENED
                 at += 1
-            is_null = False
-            if is_quoted:
-                is_array = at < stop and data[at] == QUOTE
+            elif byte == CLOSE_BRACE:
                 at += 1
+                is_array = depth > 0 and state != _DELIMITED and (depth > 1 or at == stop)
+                if is_array:
+                    depth -= 1
+                    counts[depth] += 1
+                    list_ends[depth, counts[depth]] = items if depth + 1 == dimensions else counts[depth + 1]
+                    state = _HAS_ITEM
+            elif byte == delimiter:
+                is_array = state == _HAS_ITEM
+                state = _DELIMITED
+                at += 1
+            elif state == _HAS_ITEM or depth < dimensions:
+                is_array = False
             else:
-                is_array = at > begin
-                is_null = at - begin == len(NULL)
+                begin, item = at, used
+                is_quoted = byte == QUOTE
+                at += is_quoted
+                while at < stop:
+                    byte = np.int64(data[at])
+                    if byte == QUOTE or (
+                        not is_quoted and (byte == delimiter or byte == CLOSE_BRACE or byte == OPEN_BRACE)
+                    ):
+                        break
+                    if byte == BACKSLASH:
+                        at += 1
+                        if at == stop:
+                            break
+                        byte = np.int64(data[at])
+                    target[used] = byte
+                    used += 1
+                    at += 1
+                is_null = not is_quoted and at - begin == len(NULL)
                 for offset in range(len(NULL)):
                     is_null = is_null and data[begin + offset] == NULL[offset]
-            is_array = is_array and at < stop
-            if is_array:
-                is_closed = data[at] == CLOSE_BRACE
-                is_array = is_closed or data[at] == delimiter
-                at += 1
                 if is_null:
                     used = item
+                is_array = at < stop
+                at += is_quoted
                 are_given[items] = not is_null
                 items += 1
                 ends[items] = used
-        if not is_array or at != stop:
+                state = _HAS_ITEM
+        if not is_array or depth > 0 or counts[0] == firsts[0]:
             items, used = first, first_byte
             is_left[row] = True
-        item_ends[row + 1] = items
+            for level in range(1, dimensions):
+                counts[level] = firsts[level]
+            counts[0] = firsts[0] + 1
+            list_ends[0, counts[0]] = items if dimensions == 1 else counts[1]
     return items
+
+
+@inner
+def _after_bounds(data: Array, start: Int, stop: Int) -> Int:
+    """Returns where an array begins that may have lower bounds before it: `[0:2]={1,2,3}`."""
+    at = start
+    while at < stop and data[at] == OPEN_BRACKET:
+        for end in (COLON, CLOSE_BRACKET):
+            at += 1
+            at += at < stop and data[at] == MINUS
+            begin = at
+            while at < stop and data[at] >= DIGIT_0 and data[at] < DIGIT_0 + 10:
+                at += 1
+            if at == begin or at > begin + _MOST_DIGITS or at == stop or data[at] != end:
+                return start
+        at += 1
+    return at + 1 if start < at < stop and data[at] == EQUALS else start

@@ -16,8 +16,9 @@ from ..noted_texts import NotedTexts
 Texts: TypeAlias = "pa.StringArray | NotedTexts"
 """The texts of a column: in a column of their own, or where they were noted."""
 
-FEW_TEXTS = 256
-"""Up to this many texts, a cast takes less time than loading a compiled reader, and far less than compiling it."""
+FEW_TEXTS, FEW_BYTES = 256, 1 << 16
+"""Up to this many texts, of so many bytes, a cast takes less time than loading a compiled reader, and far less than
+compiling it."""
 
 Misfits = dict[int, str]
 """Index of a row to a description of its value, which does not fit the type. The cell is null."""
@@ -54,13 +55,18 @@ def as_noted(texts: Texts) -> NotedTexts:
     return texts if isinstance(texts, NotedTexts) else NotedTexts.of(texts)
 
 
+def are_few(noted: NotedTexts, few: int = FEW_TEXTS) -> bool:
+    """Whether compiled code is not worth its loading."""
+    return len(noted.pairs) < few and int(noted.pairs[:, 1].sum(dtype=np.int64)) < FEW_BYTES
+
+
 @dataclass(frozen=True)
 class CompiledReader:
     """Values that compiled code reads, all but a few: it takes the usual forms of a type's texts.
 
     read_usual  returns the values, and int64[m]: the rows whose texts are not in a usual form, which are null
     others      reads the texts of those rows: the reference, since both read a text as the same value
-    few         fewer texts than this are left to `others`
+    few         fewer texts than this are left to `others`, unless they are long
     """
 
     read_usual: Callable[[NotedTexts], tuple[pa.Array, Array]]
@@ -77,7 +83,7 @@ class CompiledReader:
         if not isinstance(texts, NotedTexts) and texts.null_count == len(texts):
             return pa.nulls(len(texts), self.type), {}
         noted = as_noted(texts)
-        if len(noted.pairs) < self.few:
+        if are_few(noted, self.few):
             return self.others.read(as_strings(texts))
         column, left = self.read_usual(noted)
         if not len(left):

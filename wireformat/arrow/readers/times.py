@@ -41,9 +41,9 @@ def moment(data: Array, at: Int, length: Int, form: Int) -> Int:
     """Days since 1970, microseconds since midnight, or microseconds since 1970 in UTC.
 
     form   DATE, `2026-11-21`; TIME, `01:02:03.5` with up to six digits; TIMESTAMP, both; TIMESTAMP_WITH_ZONE, followed
-           by an offset, `+01` or `+05:30`, and in UTC within the years 1 to 9999, too
+           by an offset, `+01`, `+05:30` or `+00:53:28`, and in UTC within the years 1 to 9999, too
     """
-    days = micros = shift = 0
+    days = micros = shift = seconds = 0
     end = at + length
     if form == TIMESTAMP_WITH_ZONE:
         if length < 22:
@@ -52,10 +52,15 @@ def moment(data: Array, at: Int, length: Int, form: Int) -> Int:
         if data[end] == COLON:
             shift = _two_digits(data, end + 1)
             end -= 3
+            if data[end] == COLON:
+                seconds, shift = shift, _two_digits(data, end + 1)
+                end -= 3
         hours = _two_digits(data, end + 1)
-        if (data[end] != PLUS and data[end] != MINUS) or shift > 59 or hours > _LAST_ZONE or shift < 0 or hours < 0:
+        if (data[end] != PLUS and data[end] != MINUS) or shift > 59 or seconds > 59 or hours > _LAST_ZONE:
             return NOT_TAKEN
-        shift = (hours * 60 + shift) * 60_000_000
+        if shift < 0 or seconds < 0 or hours < 0:
+            return NOT_TAKEN
+        shift = ((hours * 60 + shift) * 60 + seconds) * 1_000_000
         shift = shift if data[end] == MINUS else -shift
     if form != TIME:
         if length != 10 if form == DATE else end - at < 19:

@@ -17,9 +17,10 @@ from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from ..arrays import null_where
+from ..noted_texts import NotedTexts
 from ..readers.escaped_texts import read_byte_strings, split_list_texts
 from ..readers.numbers import ExactFloatReader, form_of, read_numbers
-from ..readers.reader import FEW_TEXTS, CompiledReader, Misfits, TextReader, Texts, ValueReader, as_strings
+from ..readers.reader import CompiledReader, Misfits, TextReader, Texts, ValueReader, are_few, as_strings
 
 _FEW_VALUES = 16
 """Up to this number, values are read one by one rather than halved again."""
@@ -177,10 +178,11 @@ def _split_arrays(delimiter: str) -> Callable[[pa.StringArray, int], tuple[pa.Ar
     simple = rf'^\{{[^{{}}"\\{delimiter}]+(?:{delimiter}[^{{}}"\\{delimiter}]+)*\}}$'
 
     def split(texts: pa.StringArray, dimensions: int) -> tuple[pa.Array, Misfits]:
-        """Arrow splits arrays of one dimension without quotes, compiled code those with quotes. All others are parsed
-        one by one."""
-        is_simple = pc.match_substring_regex(texts, simple)
-        others = np.flatnonzero(_mask(texts.is_valid() if dimensions > 1 else pc.invert(is_simple)))
+        """Arrow splits arrays of one dimension without quotes, compiled code all others if they are many."""
+        if dimensions > 1:
+            others = np.flatnonzero(_mask(texts.is_valid()))
+        else:
+            others = np.flatnonzero(_mask(pc.invert(pc.match_substring_regex(texts, simple))))
         is_other = np.zeros(len(texts), bool)
         is_other[others] = True
         parsed, found = _parsed_arrays(texts.take(pa.array(others)), dimensions, delimiter)
@@ -205,7 +207,7 @@ def _parsed_arrays(texts: pa.StringArray, dimensions: int, delimiter: str) -> tu
     """Parses arrays, none of which is null."""
     type = list_type(pa.string(), dimensions)
     lists, left = pa.nulls(len(texts), type), np.arange(len(texts))
-    if dimensions == 1 and len(texts) >= FEW_TEXTS:
+    if not are_few(NotedTexts.of(texts)):
         lists, left = split_list_texts(texts, delimiter, type)
     if not len(left):
         return lists, {}

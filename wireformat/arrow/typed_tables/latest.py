@@ -57,10 +57,15 @@ def latest(typed: RowChanges, keys: Sequence[str], *, stream_by: Sequence[str] =
     return rows.result()
 
 
+_NAMED = 10
+"""So many OIDs a warning names."""
+
+
 def earlier_tables(oids: Collection[int]) -> str:
     """Returns a warning that the changes are those of several tables."""
+    named = ", ".join(map(str, sorted(oids)[:_NAMED])) + (f", … ({len(oids)})" if len(oids) > _NAMED else "")
     return (
-        f"latest: the changes are of tables with the OIDs {', '.join(map(str, sorted(oids)))}, as after DROP TABLE and "
+        f"latest: the changes are of tables with the OIDs {named}, as after DROP TABLE and "
         "CREATE TABLE: only the rows of the last one are kept. If it is one table, of several servers for example, "
         f"call `latest` without the column {RELATION_ID_COLUMN}"
     )

@@ -100,6 +100,9 @@ class PgOutputWriter:
         self._tags = {event: tag for tag, (event, _) in self._records.items() if tag != BEGIN_PREPARE}
         self._relations = Relations(names=True)
         self._made: set[int] = set()
+        self._oids: dict[tuple[str, str], int] = {}
+        """The last OID of each table, which keeps it where the server forgets that it has described the table."""
+        self._used: set[int] = set()
         self._last_oid = FIRST_OID - 1
         self._plain = DirectRecords(
             {
@@ -169,6 +172,9 @@ class PgOutputWriter:
         self._made |= {relation.relation_id for relation in made}
         for one in (*made, event):
             self._relations.take(one)
+            if isinstance(one, Relation):
+                self._oids[one.table_schema, one.table_name] = one.relation_id
+                self._used.add(one.relation_id)
         return messages
 
     def _message(self, event: Event, more: dict[str, Any]) -> bytes:
@@ -210,7 +216,9 @@ class PgOutputWriter:
         keys = () if event.old is None else event.old.names
         return self._describe(
             Relation(
-                relation_id=known.relation_id if known else self._new_oid(event.relation_id),
+                relation_id=known.relation_id
+                if known
+                else self._oid(event.table_schema, event.table_name, event.relation_id),
                 table_schema=event.table_schema,
                 table_name=event.table_name,
                 replica_identity="full" if is_full and event.old_kind != "key" else "default",
@@ -240,7 +248,7 @@ class PgOutputWriter:
                 return relation
         nothing: tuple[Any, ...] = ()
         relation = Relation(
-            relation_id=self._new_oid(),
+            relation_id=self._oid(schema, table),
             table_schema=schema,
             table_name=table,
             replica_identity="default",
@@ -257,12 +265,13 @@ class PgOutputWriter:
         made.append(relation)
         return relation
 
-    def _new_oid(self, wanted: int | None = None) -> int:
-        """Returns the OID that is wanted, or the next one if there is none or another relation has it."""
+    def _oid(self, schema: str, table: str, wanted: int | None = None) -> int:
+        """Returns the OID that is wanted, or that the table has; or the next one if another relation has it."""
+        wanted = self._oids.get((schema, table)) if wanted is None else wanted
         if wanted is not None and self._relations.find(wanted) is None:
             return wanted
         self._last_oid += 1
-        while self._relations.find(self._last_oid) is not None:
+        while self._last_oid in self._used:
             self._last_oid += 1
         return self._last_oid
 

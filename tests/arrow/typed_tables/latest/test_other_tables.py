@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.typed_tables.latest import earlier_tables
 
 from ....typed_histories import (
     KEYS,
@@ -93,3 +94,8 @@ def test_changes_of_an_earlier_table() -> None:
     assert len(wf.arrow.latest(numbered([no_key, later]), KEYS)) == 1
     with pytest.raises(wf.BadRows, match="2 changes that have no value in a column of keys"):
         wf.arrow.latest(numbered([no_key, later, no_key]), KEYS)
+
+
+def test_the_warning_names_some_of_many_tables() -> None:
+    assert "the OIDs 1, 2, as after" in earlier_tables({2, 1})
+    assert "the OIDs 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, … (2000), as after" in earlier_tables(range(1, 2001))
