@@ -196,7 +196,7 @@ def _home_slot(rows: Array, cells: Array, source: Array, text: Array, row: Int) 
                     )
         if present >> (HAS_UNCHANGED - GIVEN) & 1:
             for cell in range(begin, end):
-                hashed = spread(hashed * 2 ^ (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH))
+                hashed = spread(hashed ^ (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH))
     return hashed >> 24 ^ hashed >> 44
 
 
