@@ -14,7 +14,7 @@ import pytest
 from typer import BadParameter
 
 import wireformat as wf
-from wireformat.cli.captures import tables as commands_of_tables
+from wireformat.cli import captures as commands_of_tables
 from wireformat.cli.options import parse_columns
 
 from ..lake.histories import messages_of, transactions

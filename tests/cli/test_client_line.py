@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.cli.client_line import LINES, client_line
+from wireformat.cli.show import LINES, client_line
 
 FACTS: dict[str, Any] = {"xid": 7, "commit_time": "2026-11-21 01:02:03+08", "origin": -1, "username": "ana"}
 PRINTED_FACTS = "xid: 7 commit_time: 2026-11-21 01:02:03+08 origin_id: -1 username: ana"

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.cli import table_writers
+from wireformat.cli import output
 from wireformat.cli.inputs import find_inputs, progress
 from wireformat.formats.registry import find_format
 
@@ -123,8 +123,8 @@ def test_nothing_in_gives_a_file_without_rows(tmp_path: Path) -> None:
 def test_row_groups_are_of_even_size_and_hold_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = find_case("b_types_single")
     expected = wf.arrow.changes(case.array, "gaussdb-binary")
-    monkeypatch.setattr(table_writers, "ROW_GROUP_BYTES", expected.nbytes // 3)
-    with (tmp_path / "out.parquet").open("wb") as file, table_writers.parquet_rows(file, expected.schema) as write:
+    monkeypatch.setattr(output, "ROW_GROUP_BYTES", expected.nbytes // 3)
+    with (tmp_path / "out.parquet").open("wb") as file, output.parquet_rows(file, expected.schema) as write:
         for batch in expected.to_batches(max_chunksize=10):
             write(batch)
     written = pq.ParquetFile(tmp_path / "out.parquet")
@@ -163,10 +163,10 @@ class TestNoHalfFile:
     def test_after_what_happens_while_it_is_written(
         self, error: BaseException, code: int, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def fail(*_: object) -> None:
+        def fail(*_: object, **__: object) -> None:
             raise error
 
-        monkeypatch.setattr(table_writers.RowGroups, "flush", fail)
+        monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
         result = run("decode", "--mode", "PERMISSIVE", folder / "bad.bin", "-o", folder / "out.parquet")
         assert (result.exit_code, result.stderr) == (code, text)
         assert self.unchanged(folder)

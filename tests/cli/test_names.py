@@ -13,7 +13,7 @@ import pytest
 from typer import BadParameter
 
 import wireformat as wf
-from wireformat.cli.captures.capture_options import split_keys
+from wireformat.cli.commands import split_keys
 from wireformat.cli.options import parse_schemas, split_lists, split_names
 
 from .commands import run, start

@@ -17,8 +17,7 @@ import pyarrow.ipc
 import pytest
 
 import wireformat as wf
-from wireformat.cli.output import open_file
-from wireformat.cli.table_writers import cell_texts, csv_rows, json_rows
+from wireformat.cli.output import cell_texts, csv_rows, json_rows, open_file
 
 from .. import handmade
 from ..disks import small_disk

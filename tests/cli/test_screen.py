@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from wireformat.cli.table_writers import csv_rows, json_rows
+from wireformat.cli.output import csv_rows, json_rows
 from wireformat.printable import printable
 
 from .. import handmade

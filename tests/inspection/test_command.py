@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.cli.inspection import tree
+from wireformat.cli import tree
 from wireformat.inspection.reading import RecordReader, Slice, find_records
 from wireformat.options import ReadOptions
 from wireformat.sources import files, picked

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import wireformat as wf
-from wireformat.cli.live import follow as command
+from wireformat.cli import follow as command
 from wireformat.live import Progress, messages
 from wireformat.live import snapshot as snapshot_of_tables
 from wireformat.live.connection import Connection
@@ -272,7 +272,7 @@ def test_what_progress_raises_meanwhile_is_raised_as_it_is(
 def test_lines_go_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On a log of lines: at once what is new, and now and then that it goes on."""
     now = [1000.0]
-    monkeypatch.setattr("wireformat.cli.live.follow.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("wireformat.cli.follow.time", SimpleNamespace(monotonic=lambda: now[0]))
     lines = command._Lines()
 
     def told(seconds: float, **facts: Any) -> str:

@@ -25,9 +25,8 @@ from .decoding import Decoding
 from .exits import BAD_DATA, Failed
 from .inputs import all_messages, find_inputs, progress
 from .options import STDOUT
-from .output import find_output, open_output
+from .output import Write, find_output, open_output
 from .screen import say
-from .table_writers import Write
 
 _INDEX = re.compile(r"\[\d+\]")
 

@@ -11,9 +11,8 @@ import typer
 
 from .. import __version__
 from ..formats.registry import all_rows
-from .captures.commands import add_commands
+from .commands import add_commands
 from .exits import catch_signals, exit_codes, prepare_streams
-from .live.commands import add_live_commands
 from .options import (
     DEFAULT_FORMAT,
     Column,
@@ -29,6 +28,7 @@ from .options import (
     Output,
     Tables,
     TablesInBytes,
+    To,
     at_home,
     format_names,
     in_utf8,
@@ -171,7 +171,7 @@ def inspect(
         chosen = {"--message": message, "--record": record, "--at": at, "--scan": scan or None}
         if html is not None:
             _exclude("--html, a page of the whole file,", {**chosen, "--json": as_json or None})
-            from .inspection.page import write_page
+            from .page import write_page
 
             write_page(file, html, format=format, column=column, records=records, **options)
             return
@@ -179,7 +179,7 @@ def inspect(
             raise typer.BadParameter("--records chooses the trees of a page: it needs --html")
         if at is not None or scan:
             _exclude("--at and --scan, which read bytes,", {"--message": message})
-        from .inspection import tree as command
+        from . import tree as command
 
         command.inspect(
             file,
@@ -211,12 +211,7 @@ def _exclude(option: str, others: Mapping[str, object]) -> None:
 def decode(
     files: Files,
     output: Output,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="csv|jsonl|arrow", autocompletion=one_of("csv", "jsonl", "arrow"), help="Format that -o - writes."
-        ),
-    ] = None,
+    to: To = None,
     format: FormatName = DEFAULT_FORMAT,
     column: Column = None,
     mode: Mode = "FAILFAST",
@@ -310,7 +305,6 @@ def convert(
 
 
 add_commands(app)
-add_live_commands(app)
 
 
 @app.command()

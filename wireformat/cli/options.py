@@ -142,6 +142,12 @@ Output = Annotated[
         help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output.",
     ),
 ]
+To = Annotated[
+    str | None,
+    typer.Option(
+        metavar="csv|jsonl|arrow", autocompletion=one_of("csv", "jsonl", "arrow"), help="Format that -o - writes."
+    ),
+]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of the server, by its Python name.")]
 
 Dialect = Annotated[

@@ -1,4 +1,9 @@
-"""`wireformat show`: one line for each record."""
+"""`wireformat show`: one line for each record, in the words of the openGauss client.
+
+The client has words for BEGIN, COMMIT and row changes of the binary style, but none for a user name. Two-phase commit,
+streamed blocks and messages have the words of PostgreSQL's test_decoding, and all other events follow the client's
+manner. It escapes nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records"; formats/test_decoding.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,50 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..errors import DecodeError
-from ..events import Corrupt
+from ..events import (
+    Abort,
+    Begin,
+    Commit,
+    CommitPrepared,
+    Corrupt,
+    Ddl,
+    Delete,
+    Event,
+    Heartbeat,
+    Insert,
+    Message,
+    Origin,
+    Prepare,
+    Relation,
+    RollbackPrepared,
+    StreamAbort,
+    StreamChange,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+    Truncate,
+    TupleData,
+    Type,
+    Unchanged,
+    Unknown,
+    Update,
+)
 from ..formats.registry import find_format
 from ..formats.text_format import TextFormat
+from ..identifiers import quote_identifier
+from ..lsn import lsn_text
 from ..options import ReadOptions
+from ..pgtypes import type_oid
 from ..sources.source import message_bytes
 from ..stream.reader import Located
-from .client_line import client_line
 from .decoding import Decoding
+from .guessed import guessed_format
 from .inputs import all_messages, find_inputs
-from .inspection.guessed import guessed_format
 from .screen import coloured, has_colours, paged, say, say_skipped, screen_line
 
 AS_IT_IS = "latin-1"
@@ -106,3 +142,209 @@ def _good(texts: Iterator[bytes]) -> Iterator[bytes]:
 def _readable(name: str) -> str:
     """Returns a name whose bytes were read by AS_IT_IS, read as UTF-8."""
     return name.encode(AS_IT_IS).decode("utf-8", "backslashreplace")
+
+
+class PrintedField(NamedTuple):
+    """A part of the line.
+
+    before   the text before a field of the event
+    field    the name of the field
+    text     returns the text of its value
+    """
+
+    before: str
+    field: str
+    text: Callable[[Any], str] = str
+
+
+def client_line(event: Event) -> str:
+    """Returns the line of one event, without a line feed. A field that is None is left out with the text before it."""
+    head, words = LINES[type(event)]
+    parts = [f"current_lsn: {lsn_text(event.lsn)} " if event.lsn is not None else "", head]
+    for before, field, text in words:
+        value = getattr(event, field)
+        if value is not None:
+            parts += (before, text(value))
+    return "".join(parts)
+
+
+def _image(image: TupleData) -> str:
+    heads = _cell_heads(image.names, image.types)
+    cells = [f"{head}{_value(value)}" for head, value in zip(heads, image.values, strict=True)]
+    return "{" + ", ".join(cells) + "}"
+
+
+def _value(value: str | Unchanged | None) -> str:
+    if isinstance(value, Unchanged):
+        return "unchanged-toast-datum"
+    return f'"{"NULL" if value is None else value}"'
+
+
+@lru_cache(maxsize=256)
+def _cell_heads(names: tuple[str, ...], types: tuple[str, ...]) -> list[str]:
+    """Returns the text before each value. The cache is small, because a stream has few tables."""
+    return [f"{quote_identifier(name)}[typid = {type_oid(type)}]: " for name, type in zip(names, types, strict=True)]
+
+
+def _tables(tables: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{schema}.{table}" for schema, table in tables)
+
+
+def _flag(word: str) -> Callable[[bool], str]:
+    return lambda given: word if given else ""
+
+
+def _bytes(raw: bytes) -> str:
+    return rf"\x{raw.hex()}"
+
+
+def _content(content: str | bytes) -> str:
+    return content if isinstance(content, str) else _bytes(content)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quote_identifier, names))
+
+
+def _numbers(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+_ORIGIN = PrintedField(" origin_id: ", "origin")
+_USERNAME = PrintedField(" username: ", "username")
+_COMMIT_TIME = PrintedField(" commit_time: ", "commit_time")
+_COMMIT_LSN = PrintedField(" commit_lsn: ", "commit_lsn", lsn_text)
+_END_LSN = PrintedField(" end_lsn: ", "end_lsn", lsn_text)
+_XID = PrintedField(" xid: ", "xid")
+_TABLE = (PrintedField("", "table_schema"), PrintedField(".", "table_name"))
+_ROW_CHANGE = (
+    *_TABLE,
+    PrintedField(" new_tuple: ", "new", _image),
+    PrintedField(" old_value: ", "old", _image),
+    _XID,
+    PrintedField(" old_is: ", "old_kind"),
+    PrintedField("", "binary", lambda names: f" binary: {_names(names)}" if names else ""),
+)
+
+# Words of test_decoding.
+_STREAMED = PrintedField(" TXN ", "xid")
+_GID = PrintedField(" ", "gid", _literal)
+_TXID = PrintedField(", txid ", "xid")
+_AT = PrintedField("", "commit_time", " (at {})".format)
+_PREPARED_AT = PrintedField("", "prepare_time", " (at {})".format)
+
+LINES: dict[type[Event], tuple[str, tuple[PrintedField, ...]]] = {
+    Begin: (
+        "BEGIN",
+        (
+            PrintedField(" CSN: ", "csn"),
+            PrintedField(" first_lsn: ", "first_lsn", lsn_text),
+            _XID,
+            _COMMIT_TIME,
+            _ORIGIN,
+            _USERNAME,
+            _COMMIT_LSN,
+            _END_LSN,
+            PrintedField(" gid: ", "gid", _literal),
+            PrintedField(" prepare_time: ", "prepare_time"),
+        ),
+    ),
+    Commit: (
+        "COMMIT ",
+        (
+            PrintedField("xid: ", "xid"),
+            _COMMIT_TIME,
+            _ORIGIN,
+            _USERNAME,
+            PrintedField(" CSN: ", "csn"),
+            _COMMIT_LSN,
+            _END_LSN,
+        ),
+    ),
+    Abort: ("ABORT ", (PrintedField("xid: ", "xid"), _COMMIT_TIME)),
+    Prepare: (
+        "PREPARE ",
+        (PrintedField("xid: ", "xid"), _COMMIT_TIME, PrintedField(" gid: ", "gid", _literal), _PREPARED_AT, _END_LSN),
+    ),
+    CommitPrepared: ("COMMIT PREPARED", (_GID, _TXID, _AT, _COMMIT_LSN, _END_LSN)),
+    RollbackPrepared: (
+        "ROLLBACK PREPARED",
+        (_GID, _TXID, _AT, PrintedField(" prepare_time: ", "prepare_time"), _END_LSN),
+    ),
+    StreamStart: (
+        "opening a streamed block for transaction",
+        (_STREAMED, PrintedField("", "first_segment", _flag(", its first"))),
+    ),
+    StreamStop: ("closing a streamed block for transaction", (_STREAMED,)),
+    StreamChange: ("streaming change for", (_STREAMED,)),
+    StreamAbort: ("aborting streamed (sub)transaction", (_STREAMED, PrintedField(" subxid: ", "subxid"), _AT)),
+    StreamCommit: ("committing streamed transaction", (_STREAMED, _AT, _COMMIT_LSN, _END_LSN)),
+    StreamPrepare: ("preparing streamed transaction", (_GID, _TXID, _PREPARED_AT, _END_LSN)),
+    Message: (
+        "message:",
+        (
+            PrintedField(" transactional: ", "transactional", lambda given: str(int(given))),
+            PrintedField(" prefix: ", "prefix"),
+            PrintedField(", sz: ", "size"),
+            _XID,
+            PrintedField(" content:", "content", _content),
+        ),
+    ),
+    Relation: (
+        "RELATION ",
+        (
+            *_TABLE,
+            PrintedField(" relation_id: ", "relation_id"),
+            PrintedField(" replica_identity: ", "replica_identity"),
+            PrintedField(" columns: ", "columns", _names),
+            PrintedField(" type_oids: ", "type_oids", _numbers),
+            PrintedField(" typmods: ", "typmods", _numbers),
+            PrintedField(" key_columns: ", "key_columns", _names),
+            _XID,
+        ),
+    ),
+    Type: (
+        "TYPE ",
+        (PrintedField("", "namespace"), PrintedField(".", "name"), PrintedField(" type_oid: ", "type_oid"), _XID),
+    ),
+    Origin: ("ORIGIN ", (PrintedField("", "origin"),)),
+    Truncate: (
+        "TRUNCATE ",
+        (
+            PrintedField("", "tables", _tables),
+            PrintedField("", "restart_identity", _flag(" RESTART IDENTITY")),
+            PrintedField("", "cascade", _flag(" CASCADE")),
+            _XID,
+        ),
+    ),
+    Ddl: (
+        "DDL",
+        (
+            PrintedField(" prefix: ", "prefix"),
+            PrintedField(" relid: ", "relid"),
+            PrintedField(" cmdtype: ", "cmdtype"),
+            PrintedField(" owner: ", "owner"),
+            PrintedField(" sql: ", "sql"),
+            PrintedField(" content: ", "content"),
+        ),
+    ),
+    Insert: ("INSERT INTO ", _ROW_CHANGE),
+    Update: ("UPDATE ", _ROW_CHANGE),
+    Delete: ("DELETE FROM ", _ROW_CHANGE),
+    Heartbeat: (
+        "HEARTBEAT",
+        (
+            PrintedField(" wal_end: ", "wal_end"),
+            PrintedField(" wal_flushed: ", "wal_flushed"),
+            PrintedField(" time: ", "time"),
+            PrintedField(" reply: ", "reply", lambda given: str(int(given))),
+        ),
+    ),
+    Unknown: ("UNKNOWN", (PrintedField(" raw: ", "raw", _bytes),)),
+    Corrupt: ("CORRUPT", (PrintedField(" error: ", "error"), PrintedField(" raw: ", "raw", _bytes))),
+}
+"""For each kind of event: the beginning of its line, and its fields in order."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import typer
 
-from ... import lake, live
-from ...errors import counted
-from ...live import Progress
-from ...live.progress import clock
-from ...lsn import lsn_text
-from ...printable import printable
-from ..exits import BAD_DATA, Failed
-from ..screen import print_lines, say
+from .. import lake, live
+from ..errors import counted
+from ..live import Progress
+from ..live.progress import clock
+from ..lsn import lsn_text
+from ..printable import printable
+from .exits import BAD_DATA, Failed
+from .screen import print_lines, say
 
 LINES_SECONDS = 30.0
 """How often a line says that a long operation is still running."""

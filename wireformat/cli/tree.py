@@ -15,21 +15,21 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...errors import DecodeError, OptionError, counted
-from ...events import Event
-from ...formats.registry import find_format
-from ...inspection.nodes import BYTES_IN_ROW, Node, TreeRow, error_lines, rows, shown_event
-from ...inspection.reading import RecordReader, Slice, find_records
-from ...options import ReadOptions
-from ...printable import printable
-from ...sources.files import PARQUET_MAGIC
-from ...sources.picked import pick_message
-from ...sources.source import message_bytes
-from ..exits import BAD_USAGE, Failed
-from ..inputs import find_inputs
-from ..options import STDIN
-from ..screen import console, say
+from ..errors import DecodeError, OptionError, counted
+from ..events import Event
+from ..formats.registry import find_format
+from ..inspection.nodes import BYTES_IN_ROW, Node, TreeRow, error_lines, rows, shown_event
+from ..inspection.reading import RecordReader, Slice, find_records
+from ..options import ReadOptions
+from ..printable import printable
+from ..sources.files import PARQUET_MAGIC
+from ..sources.picked import pick_message
+from ..sources.source import message_bytes
+from .exits import BAD_USAGE, Failed
 from .guessed import format_of_bytes, guessed_format, scanned_format
+from .inputs import find_inputs
+from .options import STDIN
+from .screen import console, say
 
 MOST_RECORDS = 20
 """If a message has more records, they are listed, one per line."""

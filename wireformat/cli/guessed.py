@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...formats.guess import Guess
-from ...formats.registry import find_format
-from ...inspection.reading import guess_scanned
-from ...options import ReadOptions
-from ...sources.files import LINES_HEAD_BYTES, PARQUET_MAGIC, file_source
-from ...sources.picked import choose_format, guess_of_bytes, guess_of_source
-from ..options import DEFAULT_FORMAT, STDIN
-from ..screen import say
+from ..formats.guess import Guess
+from ..formats.registry import find_format
+from ..inspection.reading import guess_scanned
+from ..options import ReadOptions
+from ..sources.files import LINES_HEAD_BYTES, PARQUET_MAGIC, file_source
+from ..sources.picked import choose_format, guess_of_bytes, guess_of_source
+from .options import DEFAULT_FORMAT, STDIN
+from .screen import say
 
 
 def guessed_format(paths: Sequence[str], given: str | None, column: str | None, *, says_usual: bool = True) -> str:
