@@ -110,7 +110,7 @@ def test_a_slot_that_is_moved_while_the_stream_begins(
         start(self, *given)
 
     monkeypatch.setattr(Connection, "start", late)
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     with pytest.raises(wf.ServerError, match="it was advanced by another client"):
         db.follow(lake)
     assert told(lake) == []
@@ -175,7 +175,7 @@ def test_a_server_that_is_behind_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_standby: bool
 ) -> None:
     """A standby that starts again has not replayed yet what it has sent: the run waits. A primary has lost it."""
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     seen: list[str] = []
 
     def play(session: Session, number: int) -> None:
@@ -333,7 +333,7 @@ def test_a_disk_that_is_full(
     """A real one, of a few megabytes: the batch waits, and is written when there is room."""
     if format == "delta":
         pytest.importorskip("deltalake")
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.1,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.1,))
     waits, kept = list[str](), {"format": format, "state": state}
     with small_disk(tmp_path / "disk") as disk:
         lake, filler = disk / "lake", disk / "filler"

@@ -63,7 +63,7 @@ def keepalive_with(*flags: str) -> type[ctypes.LittleEndianStructure]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 2)  # a busy machine pauses, too
 
 

@@ -299,7 +299,7 @@ def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypat
             raise OSError(errno.ENOSPC, "No space left on device")
         real(self, path, data, size)
 
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr(Store, "append", append)
     db.follow(lake, on_progress=lambda progress: seen.append(progress.state))
     assert seen.count("waiting: no space left on the lake's disk, or on that of temporary files") == 3

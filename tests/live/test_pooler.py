@@ -29,7 +29,7 @@ FOLLOW: dict[str, Any] = {"slot": "s", "publication": "p", "once": True, "thread
 def test_a_pooler_that_has_lost_its_server(
     text: str, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
 
     def play(session: Session, number: int) -> None:
         if number == 0:

@@ -60,7 +60,7 @@ def test_a_table_that_is_altered_before_it_is_copied(
         return found
 
     monkeypatch.setattr(snapshot, "published_tables", late)
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     lake = tmp_path / "lake"
     db.follow(lake, **SNAPSHOT)
     check_lake(db, lake)
@@ -89,7 +89,7 @@ def test_a_connection_that_is_lost_when_a_snapshot_begins(
         return query(self, sql)
 
     monkeypatch.setattr(Connection, "query", ended)
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     db.execute("insert into t values (1, 'a', 1)")
     lake = tmp_path / "lake"
     db.follow(lake, **SNAPSHOT)
@@ -107,7 +107,7 @@ def test_a_conflict_with_the_log_of_a_standby(db: Database, tmp_path: Path, monk
         return copy(self, sql)
 
     monkeypatch.setattr(Connection, "copy", canceled)
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     db.execute("insert into t values (1, 'a', 1)")
     lake = tmp_path / "lake"
     db.follow(lake, on_progress=lambda now: told.append(now.state) if "conflict" in now.state else None, **SNAPSHOT)
@@ -119,7 +119,7 @@ def test_a_conflict_with_the_log_of_a_standby(db: Database, tmp_path: Path, monk
 @pytest.mark.parametrize("full", ["lake", "temporary files"])
 def test_a_disk_that_is_full(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str) -> None:
     """The snapshot waits until there is room."""
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.1,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.1,))
     db.execute("insert into t select i, md5(i::text), i from generate_series(1, 5000) i")
     waits = list[str]()
     with small_disk(tmp_path / "disk") as disk:
@@ -147,7 +147,7 @@ def test_a_disk_that_is_full_when_delta_tables_have_their_rows(
 ) -> None:
     """The manifest is written again, and the rows stay: the logs of the tables say that they are there."""
     deltalake = pytest.importorskip("deltalake")
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     commit, commits = Lake.commit, list[Any]()
 
     def full(self: Lake, position: Any) -> None:
@@ -177,7 +177,7 @@ def test_a_disk_that_is_full_when_a_transaction_waits_in_a_file(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was received is given up, and comes again."""
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.1,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.1,))
     lake, waits = tmp_path / "lake", list[str]()
     db.follow(lake, create_slot=True)
     db.execute("insert into t select i, md5(i::text), i from generate_series(1, 5000) i")

@@ -34,7 +34,7 @@ def behind(*ends: int) -> Walsender:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr("spark_udfs.source.ranges._WAIT_SECONDS", (0.01,))
 
 

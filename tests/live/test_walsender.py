@@ -45,7 +45,7 @@ def messages_of(payloads: list[bytes], format: str) -> list[Message]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
     monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 0.2)
 
 
@@ -283,7 +283,7 @@ def test_connections_that_live_for_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: float, ends: bool
 ) -> None:
     """They are failures, too, though a keepalive comes: the run ends. Those that have lasted are none."""
-    monkeypatch.setattr("wireformat.live.retries.STEADY_SECONDS", steady)
+    monkeypatch.setattr("wireformat.live.follower.STEADY_SECONDS", steady)
 
     told = threading.Semaphore(0)
 

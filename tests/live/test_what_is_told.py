@@ -25,7 +25,7 @@ def told(server: Walsender, lake: Path, *options: object) -> tuple[int, list[str
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.live.retries.WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower.WAIT_SECONDS", (0.01,))
 
 
 def test_a_lost_connection_says_how_long_it_is_tried_again(tmp_path: Path) -> None:

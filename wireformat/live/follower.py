@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 from ..errors import OptionError, ServerError, counted
@@ -17,12 +18,11 @@ from .batches import Batch, Batches
 from .checks.findings import Wanted, raise_errors
 from .checks.position import check_start, is_behind
 from .checks.server import all_findings
-from .connection import Connection, Stopped
+from .connection import STEADY_SECONDS, Connection, Stopped
 from .intake import Intake, SqlIntake, silence_of
 from .messages import MessageFile
 from .plugins import Asked, ask
 from .progress import Reports, clock
-from .retries import Retries, waits
 from .sink import Sink, is_full
 from .slots import Slot, System, claim, create_slot, find_system, waits_for_slot
 from .snapshot import Snapshot, take_snapshot
@@ -41,6 +41,60 @@ ASKED_SECONDS = 1.0
 shut down asks, and waits until all that it has sent is safe."""
 
 _DAY_SECONDS = 86_400
+
+WAIT_SECONDS = (1.0, 2.0, 5.0, 10.0)
+"""The waits before each attempt to connect again, or to write again when the disk is full; the last one repeats."""
+
+
+def waits() -> Iterator[float]:
+    """Yields the seconds before each attempt, without end."""
+    return chain(WAIT_SECONDS, repeat(WAIT_SECONDS[-1]))
+
+
+@dataclass
+class Retries:
+    """The attempts of a run to connect again.
+
+    most_seconds   how long after the first failure the run gives up
+    failures       the number of failures since the last success
+    """
+
+    most_seconds: float
+    failures: int = 0
+    _lost_at: float = 0.0
+    _opened_at: float = 0.0
+
+    def note_opened(self) -> None:
+        """Notes that a connection is being made, or has begun to stream."""
+        self._opened_at = time.monotonic()
+
+    def note_success(self) -> None:
+        """Counts failures anew: something was written."""
+        self.failures = 0
+
+    def note_lasting(self) -> None:
+        """Counts failures anew once the connection has lasted: one that lives for a moment is also a failure."""
+        if time.monotonic() - self._opened_at >= STEADY_SECONDS:
+            self.failures = 0
+
+    def next_wait(self, error: ServerError) -> tuple[float, float]:
+        """Counts a failure. Returns how long to wait before the next attempt, and in how many seconds the run gives up.
+
+        Raises ServerError if it is time to give up.
+        """
+        now = time.monotonic()
+        if self.failures == 0:
+            self._lost_at = now
+        left = self._lost_at + self.most_seconds - now
+        if left < 0:
+            raise ServerError(
+                f"{error}; given up after {self.most_seconds:g} seconds, see reconnect_seconds",
+                sqlstate=error.sqlstate,
+                is_temporary=True,
+            )
+        seconds = WAIT_SECONDS[min(self.failures, len(WAIT_SECONDS) - 1)]
+        self.failures += 1
+        return seconds, left
 
 
 @dataclass(frozen=True)
@@ -122,10 +176,10 @@ class Follower:
         """Waits before the next connection. Returns False if the run is stopped; raises an error that does not pass."""
         if self.reports.progress.started is None or not error.is_temporary:
             raise error
-        wait = self.retries.next_wait(error)
-        until = f" (until {clock(time.time() + wait.left)})" if wait.left < _DAY_SECONDS else ""
+        wait, left = self.retries.next_wait(error)
+        until = f" (until {clock(time.time() + left)})" if left < _DAY_SECONDS else ""
         self.reports.report(state=f"connecting again: {error}{until}")
-        return not self.stop.wait(wait.seconds)
+        return not self.stop.wait(wait)
 
     def _begins(self) -> None:
         """From now on, the run waits for errors to pass: the server is the right one."""
