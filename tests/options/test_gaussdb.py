@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.options.gaussdb import PLUGINS, REQUIREMENTS, VIA
-from wireformat.options.kinds import DECODING_MODES, PRODUCTS
 from wireformat.options.reading import KINDS
-from wireformat.options.table import OPTIONS
+from wireformat.options.table import DECODING_MODES, OPTIONS, PRODUCTS
 
 PARALLEL: dict[str, Any] = {"parallel-decode-num": 4}
 CSN_ORDER: dict[str, Any] = {"output-order": 1}

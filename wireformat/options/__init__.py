@@ -1,9 +1,8 @@
 """Options: the servers' options that shape a stream, and this package's own for reading one."""
 
 from .gaussdb import Options
-from .kinds import Option
 from .reading import MODES, TABLE_STATES, ReadOptions
-from .table import TEST_DECODING_OPTIONS, WRITE_OPTIONS, resolve, write_options
+from .table import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option, resolve, write_options
 
 __all__ = [
     "MODES",

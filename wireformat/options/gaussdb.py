@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from ..errors import OptionError
 from .checks import mapping, number, one_of
-from .kinds import DECODING_MODES, PRODUCTS, Option, Share, Spec, Value
 from .reading import KINDS
-from .table import OPTIONS, check_names
+from .table import DECODING_MODES, OPTIONS, PRODUCTS, Option, Spec, Value, check_names
 
 
 class Plugin(NamedTuple):
@@ -234,8 +233,8 @@ def _check_needs(specs: Mapping[str, Spec], given: Mapping[str, Value], setting:
 
 
 def _with_memory(option: Option, memory_mb: int | None) -> Option:
-    kind = option.kind
-    return option if memory_mb is None or not isinstance(kind, Share) else option._replace(kind=kind.of(memory_mb))
+    of = option.kind.of
+    return option if memory_mb is None or of is None else option._replace(kind=of(memory_mb))
 
 
 def _text(value: Value | None) -> str:

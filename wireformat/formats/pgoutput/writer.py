@@ -34,8 +34,8 @@ from ...events import (
 )
 from ...framing.copy_data import ENVELOPE
 from ...options import Option, resolve
-from ...options.kinds import OneOf
 from ...options.reading import DIALECTS
+from ...options.table import words
 from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
@@ -45,7 +45,7 @@ from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
 from .row_layouts import RowLayouts, fits, images
 
-OPTIONS = (Option("dialect", DIALECTS[0], OneOf(DIALECTS), "whose pgoutput it is"),)
+OPTIONS = (Option("dialect", DIALECTS[0], words(*DIALECTS), "whose pgoutput it is"),)
 
 FIRST_OID = 16384
 """The first number that a server gives to a table of a user."""
