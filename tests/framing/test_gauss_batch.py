@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.framing.gauss_batch import CLOSE_BY_TIMEOUT, END, MORE, find_end, frames, record
+from wireformat.framing.frames import record
+from wireformat.framing.gauss_batch import CLOSE_BY_TIMEOUT, END, MORE, find_end, frames
 
 from .. import handmade, strategies
 from ..handmade import BEGIN, COMMIT, HEARTBEAT, INSERT, SAMPLES, message

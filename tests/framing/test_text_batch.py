@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.framing.buffer import NoFraming
-from wireformat.framing.frames import Frame
-from wireformat.framing.text_batch import END, find_end, frames, record
+from wireformat.framing.frames import Frame, record
+from wireformat.framing.text_batch import END, find_end, frames
 
 from .. import strategies
 from .test_gauss_batch import or_place

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.plugin import Encoder, OutputPlugin, replay
+from wireformat.plugin import IN_BLOCK, OUTSIDE, Encoder, OutputPlugin, replay
 from wireformat.plugin.callbacks import CALLBACKS, RULES, STREAMING, TWO_PHASE, callbacks_of
-from wireformat.plugin.replay import IN_BLOCK, OUTSIDE
 
 from .plugins import make_plugin
 

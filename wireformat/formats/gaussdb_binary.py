@@ -31,7 +31,7 @@ from ..declare import (
 from ..errors import DecodeError, EncodeError
 from ..events import UNCHANGED, Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
 from ..framing import gauss_batch
-from ..framing.frames import Frame
+from ..framing.frames import Frame, record
 from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
 from .base import refuse_others
@@ -140,7 +140,7 @@ RECORDS: dict[int, tuple[type[Event], Construct]] = {
 }
 """What follows each kind byte, to the end of the record."""
 
-_PACKING = Packing(gauss_batch.record, gauss_batch.MORE, gauss_batch.END, gauss_batch.CLOSE_BY_TIMEOUT)
+_PACKING = Packing(record, gauss_batch.MORE, gauss_batch.END, gauss_batch.CLOSE_BY_TIMEOUT)
 _LENGTH_BYTES = Int16ub.sizeof()
 """Before the name of a schema or table."""
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}

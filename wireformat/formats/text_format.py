@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ..errors import BadTag, DecodeError, EncodeError
 from ..events import Ddl, Event, RowChange, Unknown
 from ..framing import text_batch
-from ..framing.frames import Frame
+from ..framing.frames import Frame, record
 from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
 from ..options import ReadOptions, resolve
@@ -25,7 +25,7 @@ from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
 from .row import FormatRow
 
-TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.END)
+TEXT_PACKING = Packing(record, full=text_batch.END, rest=text_batch.END)
 """Batched JSON and TEXT: both ways to close a message look the same."""
 
 RecordReader = Callable[[Cursor, int | None, ReadOptions], Event]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import OptionError, ShortData
+from ..errors import ShortData
 from .frames import Frame, Part, layout
 
 ENVELOPE, KEEPALIVE = ord("w"), ord("k")
@@ -37,11 +37,3 @@ def frames(message: bytes) -> Iterator[Frame]:
         got = f"{len(message)}, then the message ends"
         raise ShortData(f"{ENVELOPE_BYTES} bytes and a record", got, message_offset=0, path="envelope")
     yield Frame(0, ENVELOPE_BYTES, len(message), int.from_bytes(message[1:9], "big"))
-
-
-def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
-    """Raises OptionError: nothing in the bytes says where a message ends."""
-    raise OptionError(
-        "option format: a message of pgoutput does not say where it ends, so bytes that are cut anywhere cannot be "
-        "read; give whole messages to decode"
-    )

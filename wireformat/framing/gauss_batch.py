@@ -12,19 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import BadLength, BadTag, DecodeError, ShortData, TrailingBytes, counted
+from ..errors import BadTag, DecodeError, ShortData
 from ..limits import RECORD_BYTES
-from .frames import Frame, Part, layout
+from .frames import BATCH_HEAD, Frame, Part, batch_head, check_end, record_length, spot
 
 MORE, END, BARE_HEARTBEAT = b"P", b"F", b"h"
 BARE_HEARTBEAT_BYTES = 25  # without the F
 LEAST_RECORD_BYTES = 9  # LSN and kind
 CLOSE_BY_TIMEOUT = MORE + bytes(4)
 
-HEAD = (
-    Part("length", "I", "length of LSN, kind and body, unsigned integer of 4 bytes"),
-    Part("lsn", "Q", "LSN of the record, unsigned integer of 8 bytes"),
-)
+HEAD = batch_head(", kind and body")
 """The parts before each record, except a bare heartbeat."""
 
 TAIL = (
@@ -32,9 +29,6 @@ TAIL = (
     Part("end", "I", "a zero length, which ends the message"),
 )
 """The parts after each record, as far as they are present."""
-
-_LENGTH = layout(HEAD[:1])
-_HEAD = layout(HEAD)
 
 
 def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
@@ -48,19 +42,19 @@ def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
     if not record and message[:1] == BARE_HEARTBEAT:
         if len(message) < BARE_HEARTBEAT_BYTES:
             got = f"{len(message)}, then the message ends"
-            raise ShortData(f"{BARE_HEARTBEAT_BYTES + 1} bytes", got, **_spot(message, 0, 0, "heartbeat"))
+            raise ShortData(f"{BARE_HEARTBEAT_BYTES + 1} bytes", got, **spot(message, 0, 0, "heartbeat"))
         yield Frame(0, 0, BARE_HEARTBEAT_BYTES, None)
         _check_heartbeat_end(message, 0)
-        _check_end(message, BARE_HEARTBEAT_BYTES + 1)
+        check_end(message, BARE_HEARTBEAT_BYTES + 1)
         return
     while True:
-        length = _record_length(message, at, len(message) - at - 4)
+        length = record_length(message, at, len(message) - at - 4, LEAST_RECORD_BYTES)
         stop = at + 4 + length
-        yield Frame(record, at + 12, stop, _HEAD.unpack_from(message, at)[1])
+        yield Frame(record, at + 12, stop, BATCH_HEAD.unpack_from(message, at)[1])
         record += 1
         end, at = _after_record(message, stop)
         if end:
-            _check_end(message, at)
+            check_end(message, at)
             return
 
 
@@ -77,35 +71,13 @@ def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) 
         _check_heartbeat_end(data, start)
         return True, start + BARE_HEARTBEAT_BYTES + 1
     while len(data) >= searched + 4:
-        stop = searched + 4 + _record_length(data, searched, RECORD_BYTES)
+        stop = searched + 4 + record_length(data, searched, RECORD_BYTES, LEAST_RECORD_BYTES)
         if len(data) <= stop or (data[stop : stop + 1] == MORE and len(data) < stop + 5):
             break
         end, searched = _after_record(data, stop)
         if end:
             return True, searched
     return False, searched
-
-
-def record(lsn: int, body: bytes) -> bytes:
-    """Returns one framed record; body includes the kind."""
-    return _HEAD.pack(8 + len(body), lsn) + body
-
-
-def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
-    left = len(data) - at
-    if left < 4:
-        raise ShortData("4 bytes", f"{left}, then the message ends", **_spot(data, at, 4, "length"))
-    (length,) = _LENGTH.unpack_from(data, at)
-    if not LEAST_RECORD_BYTES <= length <= min(most, RECORD_BYTES):
-        expected = f"a record length of {LEAST_RECORD_BYTES} to {min(most, RECORD_BYTES)}"
-        if most < LEAST_RECORD_BYTES:
-            expected = "a record that ends within the message"
-        raise BadLength(
-            expected,
-            f"a length of {length} with {counted(max(left - 4, 0), 'byte')} left",
-            **_spot(data, at, 4, "length"),
-        )
-    return int(length)
 
 
 def _after_record(data: bytes | bytearray, stop: int) -> tuple[bool, int]:
@@ -127,18 +99,8 @@ def _check_heartbeat_end(data: bytes | bytearray, start: int) -> None:
         raise _bad_separator(end, "'F'", data, at)
 
 
-def _check_end(message: bytes, at: int) -> None:
-    if at < len(message):
-        got = counted(len(message) - at, "more byte")
-        raise TrailingBytes("the end of the message", got, message_offset=at, path="end")
-
-
 def _bad_separator(separator: bytes, expected: str, data: bytes | bytearray, at: int) -> DecodeError:
-    where = _spot(data, at, 1, "separator")
+    where = spot(data, at, 1, "separator")
     if not separator:
         return ShortData(f"{expected} after the record", "the end of the message", **where)
     return BadTag(f"{expected} after the record", f"0x{separator[0]:02X}", **where)
-
-
-def _spot(data: bytes | bytearray, at: int, size: int, path: str) -> dict[str, object]:
-    return {"message_offset": at, "path": path, "spot": bytes(data[at : at + size])}

@@ -12,27 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import BadLength, ShortData, TrailingBytes, counted
+from ..errors import ShortData
 from ..limits import RECORD_BYTES
 from .buffer import NoFraming
-from .frames import Frame, Part, layout
+from .frames import BATCH_HEAD, Frame, Part, batch_head, check_end, record_length, spot
 
 FIRST_LETTER = 0x42
 """`B` of BEGIN: no text begins with a lower byte."""
 LEAST_RECORD_BYTES = 8  # the LSN
 END = bytes(4)
 
-HEAD = (
-    Part("length", "I", "length of LSN and text, unsigned integer of 4 bytes"),
-    Part("lsn", "Q", "LSN of the record, unsigned integer of 8 bytes"),
-)
+HEAD = batch_head(" and text")
 """Before each record of a batch."""
 
 TAIL = (Part("length", "I", "a zero length, which ends the message"),)
 """After the last record of a batch."""
 
-_LENGTH = layout(HEAD[:1])
-_HEAD = layout(HEAD)
+_ZERO = "zero, or "
 
 
 def is_batched(message: bytes | bytearray, start: int = 0) -> bool:
@@ -50,17 +46,14 @@ def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
     """
     if not is_batched(message):
         if not message:
-            raise ShortData("a text, or a batch of them", "an empty message", **_spot(message, 0))
+            raise ShortData("a text, or a batch of them", "an empty message", **spot(message, 0, 4, "length"))
         yield Frame(0, 0, len(message), None)
         return
-    while length := _record_length(message, at, len(message) - at - 4):
-        yield Frame(record, at + 12, at + 4 + length, _HEAD.unpack_from(message, at)[1])
+    while length := record_length(message, at, len(message) - at - 4, LEAST_RECORD_BYTES, _ZERO):
+        yield Frame(record, at + 12, at + 4 + length, BATCH_HEAD.unpack_from(message, at)[1])
         record += 1
         at += 4 + length
-    at += len(END)
-    if at < len(message):
-        got = counted(len(message) - at, "more byte")
-        raise TrailingBytes("the end of the message", got, message_offset=at, path="end")
+    check_end(message, at + len(END))
 
 
 def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
@@ -78,35 +71,10 @@ def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) 
             path="length",
         )
     while len(data) >= searched + 4:
-        length = _record_length(data, searched, RECORD_BYTES)
+        length = record_length(data, searched, RECORD_BYTES, LEAST_RECORD_BYTES, _ZERO)
         if not length:
             return True, searched + len(END)
         if len(data) < searched + 4 + length:
             break
         searched += 4 + length
     return False, searched
-
-
-def record(lsn: int, text: bytes) -> bytes:
-    """Returns one framed record."""
-    return _HEAD.pack(8 + len(text), lsn) + text
-
-
-def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
-    """Returns the length of the record there; 0 at the end of the message."""
-    left = len(data) - at
-    if left < 4:
-        raise ShortData(
-            "4 bytes, a length or the zeros that end the message", f"{left}, then the message ends", **_spot(data, at)
-        )
-    (length,) = _LENGTH.unpack_from(data, at)
-    if length and not LEAST_RECORD_BYTES <= length <= min(most, RECORD_BYTES):
-        expected = f"zero, or a record length of {LEAST_RECORD_BYTES} to {min(most, RECORD_BYTES)}"
-        if most < LEAST_RECORD_BYTES:
-            expected = "zero, or a record that ends within the message"
-        raise BadLength(expected, f"a length of {length} with {counted(left - 4, 'byte')} left", **_spot(data, at))
-    return int(length)
-
-
-def _spot(data: bytes | bytearray, at: int) -> dict[str, object]:
-    return {"message_offset": at, "path": "length", "spot": bytes(data[at : at + 4])}

@@ -24,17 +24,6 @@ from ..errors import BadLength
 from ..temporary import TemporaryFolder, naming_the_folder
 
 
-class Keepalive(NamedTuple):
-    """A keepalive of a server.
-
-    lsn    an LSN of the server's log; `Cutter` explains its meaning
-    asks   whether the server asks for an answer now
-    """
-
-    lsn: int
-    asks: bool
-
-
 class Feedback(NamedTuple):
     """How a kind of server lays out both messages.
 
@@ -49,9 +38,10 @@ class Feedback(NamedTuple):
     may_be_longer: bool
     status: Callable[[int, int, int, bool], bytes]
 
-    def read_keepalive(self, message: bytes) -> Keepalive:
-        """Returns what a keepalive says; `message` begins with its letter.
+    def read_keepalive(self, message: bytes) -> tuple[int, bool]:
+        """Returns the LSN of a keepalive, and whether it asks for an answer; `message` begins with its letter.
 
+        `Cutter` explains the meaning of the LSN.
         Raises BadLength: in another layout, the bytes of the LSN could be any number.
         """
         size, least = len(message), self.keepalive.size
@@ -59,7 +49,7 @@ class Feedback(NamedTuple):
             expected = f"{self.server}'s keepalive of {'at least ' if self.may_be_longer else ''}{least} bytes"
             raise BadLength(expected, f"{size} bytes", message_offset=0, path="keepalive", spot=message[:16])
         fields = self.keepalive.unpack_from(message)
-        return Keepalive(fields[1], fields[-1])
+        return fields[1], fields[-1]
 
 
 _POSTGRES_STATUS = struct.Struct(">cQQQq?")

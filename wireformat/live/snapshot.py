@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import secrets
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..api import encode
 from ..errors import ServerError
@@ -85,20 +85,13 @@ class Snapshot(NamedTuple):
     is_last: bool
 
 
-class Tell(Protocol):
-    """A function that is called with the work that is being done."""
-
-    def __call__(self, state: str, rows: int = 0, waiting: Connection | None = None) -> None:
-        """Takes what is being done, how many rows have been copied, and a connection that waits for an answer."""
-
-
 def take_snapshot(
     connection: Connection,
     publications: Sequence[str],
     patterns: tuple[tuple[str | None, str | None], ...] | None,
     copied: Collection[tuple[str, str]],
     most_bytes: int,
-    tell: Tell,
+    tell: Callable[..., None],
 ) -> Snapshot:
     """Copies the rows of published tables to a temporary file.
 
@@ -106,6 +99,7 @@ def take_snapshot(
     patterns     the patterns of the tables, as ReadOptions has them
     copied       the tables that have already been copied
     most_bytes   after this number of bytes, no further table begins
+    tell         is called with what is being done, how many rows have been copied, and a connection that waits
 
     Raises Stopped, ServerError, OSError, and what `tell` raises.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,29 +47,12 @@ END_LSN_AT, _COMMIT_TIME_AT = ENVELOPE_BYTES + 10, ENVELOPE_BYTES + 18
 """Where a COMMIT of pgoutput has its end LSN and its time: after its tag, a byte of flags and the LSN of the commit."""
 
 
-class TransactionEnds(Protocol):
-    """Finds the ends of transactions."""
-
-    @property
-    def time_at(self) -> int:
-        """The offset of a time in the last message of a transaction, in its envelope or after it."""
-
-    def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
-        """Returns the messages as the format reads them, and int64[n] of those that begin and that end a transaction.
-
-        messages   binary, with their envelopes
-        """
-
-    def lsn(self, messages: pa.Array, index: int) -> int:
-        """Returns the LSN just after the transaction that ends in a message with its envelope."""
-
-
 class FirstBytes:
     """Formats in which the first letter of a record distinguishes BEGIN and COMMIT.
 
     begins, ends   the letters
     lsn_at         the offset of the LSN after the transaction in its last message, in the envelope or after it
-    time_at        the offset of the time there
+    time_at        the offset of its time there
     has_envelope   whether the format reads messages with their envelopes
     """
 
@@ -81,13 +64,16 @@ class FirstBytes:
         self._has_envelope = has_envelope
 
     def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
-        """See TransactionEnds.find."""
+        """Returns the messages as the format reads them, and int64[n] of those that begin and that end a transaction.
+
+        messages   binary, with their envelopes
+        """
         kinds = bytes_at(messages, ENVELOPE_BYTES)
         begins, ends = (np.flatnonzero(np.isin(kinds, letters)) for letters in (self._begins, self._ends))
         return messages if self._has_envelope else without_envelopes(messages), begins, ends
 
     def lsn(self, messages: pa.Array, index: int) -> int:
-        """See TransactionEnds.lsn."""
+        """Returns the LSN just after the transaction that ends in a message with its envelope."""
         return number_at(messages[index].as_py(), self._lsn_at)
 
 
@@ -112,7 +98,7 @@ class RecordKinds:
         self._lsns: dict[int, int] = {}
 
     def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
-        """See TransactionEnds.find. A message in which another transaction begins is not the end of one."""
+        """See FirstBytes.find. A message in which another transaction begins is not the end of one."""
         plain = without_envelopes(messages)
         rows = changes(plain, self._format, columns=["message", "kind", "lsn"], kinds=self._KINDS, **self._reading)
         kind = rows["kind"].to_numpy(zero_copy_only=False)
@@ -125,7 +111,7 @@ class RecordKinds:
         return plain, message[is_last & is_begin], message[ends]
 
     def lsn(self, messages: pa.Array, index: int) -> int:
-        """See TransactionEnds.lsn: that of the record, or else of the envelope."""
+        """See FirstBytes.lsn: that of the record, or else of the envelope."""
         return self._lsns.get(index) or number_at(messages[index].as_py(), _LSN_AT)
 
 
@@ -146,7 +132,7 @@ class Cutter:
 
     def __init__(
         self,
-        ends: TransactionEnds,
+        ends: FirstBytes | RecordKinds,
         until: int | None = None,
         *,
         feedback: Feedback = POSTGRES,
@@ -200,7 +186,7 @@ class Cutter:
         return Piece(plain, whole, lsn, received, asked, ended_us)
 
 
-def ends_of(format: str, **reading: Any) -> TransactionEnds:
+def ends_of(format: str, **reading: Any) -> FirstBytes | RecordKinds:
     """Returns what finds the ends of transactions of a format; `reading` is that of RecordKinds."""
     if format == "pgoutput":
         return FirstBytes(b"B", b"C", END_LSN_AT, _COMMIT_TIME_AT, has_envelope=True)

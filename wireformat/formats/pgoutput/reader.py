@@ -29,7 +29,7 @@ from ...events import (
     Unknown,
 )
 from ...framing import copy_data
-from ...framing.frames import Frame
+from ...framing.frames import Frame, find_end
 from ...options import ReadOptions
 from ...pgtypes import type_name
 from ...pgtypes.binary import binary_text
@@ -79,7 +79,7 @@ class PgOutput:
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
         """See Format.find_end."""
-        return copy_data.find_end(data, start, searched, seen)
+        return find_end(data, start, searched, seen, "pgoutput")
 
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""
