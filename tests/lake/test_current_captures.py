@@ -14,7 +14,7 @@ import wireformat as wf
 from wireformat.options.table_names import written
 from wireformat.testing import Table as MadeTable
 from wireformat.testing import stream
-from wireformat.testing.tables import COLUMNS
+from wireformat.testing.server import COLUMNS
 
 from ..golden_cases import CASES, Case, event_of, find_case
 from .reading import Table, read_all, read_all_with_duckdb, values

@@ -85,12 +85,29 @@ def _display() -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: display.update(Text("\n".join(map(printable, _described(progress)))))
 
 
+class _News:
+    """Tells what is new: at once what has changed, and what goes on after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._told: tuple[Any, ...] = ()
+        self._last = 0.0
+
+    def is_due(self, progress: Progress, *, repeats: bool = True) -> bool:
+        """Whether progress is to be reported now; `repeats` is whether also what goes on is."""
+        facts = progress.state, progress.blocked_by, progress.batches, progress.is_alarming
+        now = time.monotonic()
+        if facts == self._told and not (repeats and now - self._last >= self._seconds):
+            return False
+        self._told, self._last = facts, now
+        return True
+
+
 class _Lines:
     """Plain lines on standard error."""
 
     def __init__(self) -> None:
-        self._told: tuple[Any, ...] = ()
-        self._last = 0.0
+        self._news = _News(LINES_SECONDS)
         self._warned = set[str]()
 
     def show(self, progress: Progress) -> None:
@@ -99,20 +116,9 @@ class _Lines:
             if warning not in self._warned:
                 self._warned.add(warning)
                 say(f"warning: {warning}")
-        facts, now = _news(progress), time.monotonic()
-        if facts != self._told or (_is_work(progress) and now - self._last >= LINES_SECONDS):
-            self._told, self._last = facts, now
+        # Other work than streaming may take hours.
+        if self._news.is_due(progress, repeats=progress.state != "streaming"):
             say(_described(progress)[0])
-
-
-def _news(progress: Progress) -> tuple[Any, ...]:
-    """Returns the facts whose changes are reported at once."""
-    return progress.state, progress.blocked_by, progress.batches, progress.is_alarming
-
-
-def _is_work(progress: Progress) -> bool:
-    """Whether the run does something that may take hours, so that a line from time to time says that it still runs."""
-    return progress.state != "streaming"
 
 
 def _described(progress: Progress) -> list[str]:
@@ -145,17 +151,8 @@ def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
         return
     with ExitStack() as held:
         put = _put_on_screen if path == "-" else held.enter_context(_MetricsFile(path)).put
-        told: tuple[Any, ...] = ()
-        last = 0.0
-
-        def write(progress: Progress) -> None:
-            nonlocal told, last
-            facts, now = _news(progress), time.monotonic()
-            if facts != told or now - last >= METRICS_SECONDS:
-                told, last = facts, now
-                put(progress.to_json() + "\n")
-
-        yield write
+        news = _News(METRICS_SECONDS)
+        yield lambda progress: put(progress.to_json() + "\n") if news.is_due(progress) else None
 
 
 def _put_on_screen(line: str) -> None:

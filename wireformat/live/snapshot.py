@@ -159,11 +159,18 @@ def _begin(connection: Connection) -> int:
 _CHANGED = ("42P01", "42703", "3F000", "40P01")
 """SQLSTATEs of a table, column or schema that does not exist, and of a deadlock with a statement that alters it."""
 
-_CONFLICT = "40001"
-"""SQLSTATE of a copy on a standby, which replays the removal of rows that the copy must still see."""
-
 _FORBIDDEN = "42501"
 """SQLSTATE of a role that lacks a privilege, or from which policies would hide rows."""
+
+_EXPLAINED = {
+    _FORBIDDEN: "snapshot of {table}: {error}; the role needs SELECT on the table, and BYPASSRLS if the table has "
+    "row-level security (ALTER ROLE … BYPASSRLS): its policies would leave rows out",
+    # a standby replays the removal of rows that the copy must still see
+    "40001": "snapshot of {table}: {error}; if it comes again, set hot_standby_feedback, or a longer "
+    "max_standby_streaming_delay, on the standby",
+    **dict.fromkeys(_CHANGED, "snapshot: {table} was changed meanwhile, and is copied under a new snapshot: {error}"),
+}
+"""What to do about a copy that fails, by SQLSTATE."""
 
 
 @contextmanager
@@ -182,26 +189,10 @@ def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
         if found["is_same"] != "t":
             raise ServerError("it was created again, or rewritten", sqlstate=_CHANGED[0])
     except ServerError as error:
-        if error.sqlstate == _FORBIDDEN:
-            raise ServerError(
-                f"snapshot of {written(name)}: {error}; the role needs SELECT on the table, and BYPASSRLS if the table "
-                "has row-level security (ALTER ROLE … BYPASSRLS): its policies would leave rows out",
-                sqlstate=error.sqlstate,
-            ) from None
-        if error.sqlstate == _CONFLICT:
-            raise ServerError(
-                f"snapshot of {written(name)}: {error}; if it comes again, set hot_standby_feedback, or a longer "
-                "max_standby_streaming_delay, on the standby",
-                sqlstate=error.sqlstate,
-                is_temporary=True,
-            ) from None
-        if error.sqlstate not in _CHANGED:
+        if error.sqlstate not in _EXPLAINED:
             raise
-        raise ServerError(
-            f"snapshot: {written(name)} was changed meanwhile, and is copied under a new snapshot: {error}",
-            sqlstate=error.sqlstate,
-            is_temporary=True,
-        ) from None
+        text = _EXPLAINED[error.sqlstate].format(table=written(name), error=error)
+        raise ServerError(text, sqlstate=error.sqlstate, is_temporary=error.sqlstate != _FORBIDDEN) from None
 
 
 def published_tables(connection: Connection, publications: Sequence[str]) -> list[PublishedTable]:

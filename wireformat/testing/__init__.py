@@ -1,7 +1,6 @@
 """A test double of a server: a stream of events that is consistent, and the tables as they are at its end.
 
-tables    the tables of a stream, and values of their types
-server    makes the events, and knows what the tables hold
+`server` makes the events, and knows what the tables hold.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from ..formats.adapt import adapted
 from ..formats.registry import find_row
 from ..options.checks import flag, number, shown
 from ..options.keywords import checks_keywords
-from .server import Server, StreamRecipe
-from .tables import COLUMNS, Column, Table, Values, check_table
+from .server import COLUMNS, Column, Server, StreamRecipe, Table, Values, check_table
 
 __all__ = ["Column", "Stream", "Table", "Values", "stream"]
 
