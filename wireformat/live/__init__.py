@@ -9,7 +9,6 @@ transaction_ends      where whole transactions end
 batches               whole transactions, by size and time; larger ones in a file
 snapshot              the rows that tables have before their changes
 slots, checks         slots of a server; what must be right before a stream starts, in a folder
-catalog_queries       parts of queries that depend on the version of the server
 sink                  the lake
 follower              a run of `follow`, from a slot to a lake, which connects again or gives up
 progress              how far a run has come, and what the server says meanwhile

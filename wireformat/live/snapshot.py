@@ -21,7 +21,7 @@ from ..events import Begin, Commit, Event, Relation, Type
 from ..lsn import lsn_value
 from ..options import ReadOptions
 from ..options.table_names import written
-from .catalog_queries import IS_IDENTITY, index_keys, is_sent, with_sent_tables
+from .checks.publications import IS_IDENTITY, index_keys, is_sent, with_sent_tables
 from .connection import Connection
 from .messages import Gathered, MessageFile
 from .slots import waits_for_slot
