@@ -89,13 +89,13 @@ def record_length(data: bytes | bytearray, at: int, most: int, least: int, zero:
     if left < 4:
         expected = f"4 bytes{zero and ', a length or the zeros that end the message'}"
         raise ShortData(expected, f"{left}, then the message ends", **spot(data, at, 4, "length"))
-    (length,) = _LENGTH.unpack_from(data, at)
+    length: int = _LENGTH.unpack_from(data, at)[0]
     most = min(most, RECORD_BYTES)
     if not least <= length <= most and (length or not zero):
         expected = "a record that ends within the message" if most < least else f"a record length of {least} to {most}"
         got = f"a length of {length} with {counted(left - 4, 'byte')} left"
         raise BadLength(zero + expected, got, **spot(data, at, 4, "length"))
-    return int(length)
+    return length
 
 
 def check_end(message: bytes, at: int) -> None:
