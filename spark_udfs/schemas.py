@@ -118,7 +118,8 @@ def _lacks_values(column: pa.Array, field: pa.Field) -> bool:
     if pa.types.is_struct(type):
         return any(map(_lacks_values, column.flatten(), type))
     if pa.types.is_map(type):
-        return _lacks_values(column.items, type.item_field)
+        first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
+        return _lacks_values(column.items[first:last], type.item_field)
     return pa.types.is_list(type) and _lacks_values(column.flatten(), type.value_field)
 
 

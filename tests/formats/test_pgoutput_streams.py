@@ -56,6 +56,33 @@ def test_a_table_has_one_oid_in_all_transactions() -> None:
     assert sorted(capture.latest("public.orders", keys=["id"])["id"].to_pylist()) == [7, 9, 10]
 
 
+def test_an_oid_that_another_table_got_is_not_its_own() -> None:
+    """Both tables of the TRUNCATE would have it."""
+    time, new = "2026-11-22 10:00:00+00", wf.TupleData(("id",), ("1",), ("integer",))
+    events = [
+        wf.StreamStart(xid=10, first_segment=True),
+        wf.Insert(table_schema="s", table_name="w", xid=10, new=new),
+        wf.Relation(
+            relation_id=16384,
+            table_schema="s",
+            table_name="u",
+            replica_identity="default",
+            columns=("id",),
+            type_oids=(23,),
+            typmods=(-1,),
+            key_columns=("id",),
+            xid=10,
+        ),
+        wf.StreamStop(),
+        wf.StreamAbort(xid=10, subxid=10),
+        wf.Begin(xid=11, commit_lsn=300, commit_time=time),
+        wf.Truncate(tables=(("s", "w"), ("s", "u"))),
+        wf.Commit(commit_lsn=300, end_lsn=308, commit_time=time),
+    ]
+    found = wf.decode(wf.encode(events, FORMAT), FORMAT)
+    assert [event.tables for event in found if isinstance(event, wf.Truncate)] == [(("s", "w"), ("s", "u"))]
+
+
 opengauss = st.one_of(
     st.builds(
         wf.Begin,

@@ -90,31 +90,29 @@ class KnownLayouts:
         rows   int64[n]: rows of the notes, row changes
         """
         codes, samples, completed = completed_layouts(scanned, rows)
-        found = self._read(scanned, rows[samples], completed.wholes[samples])
+        found = self._read(scanned, rows[samples], completed.chosen[samples])
         index_of: dict[int, int] = {}
         indices = [index_of.setdefault(id(layout), len(index_of)) for layout in found]
         if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
             codes, found = np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
         return LayoutsOfRows(codes, found, completed)
 
-    def _read(self, scanned: ScannedRows, samples: Array, wholes: Array) -> list[Layout]:
+    def _read(self, scanned: ScannedRows, samples: Array, are_completed: Array) -> list[Layout]:
         """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object.
 
-        wholes   see CompletedImages
+        are_completed   bool[n]: whether their old images are
         """
         ends = scanned.rows[ENDS : ENDS + len(MAPS)]
         counts = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
-        counts[OLD] = np.where(
-            wholes < 0, counts[OLD], ends[NEW, wholes] - np.where(wholes > 0, ends[NEW, wholes - 1], 0)
-        )
+        counts[OLD] = np.where(are_completed, counts[NEW], counts[OLD])
         bounds = np.cumsum(np.append(0, _TABLE_TEXTS + 2 * counts.sum(axis=0)))
         pairs = unused((int(bounds[-1]), PAIR), np.int32)
         is_unsent = np.zeros(len(pairs), bool)
-        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, wholes, pairs, is_unsent)
+        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, are_completed, pairs, is_unsent)
         texts = NotedTexts(pairs, scanned.source, scanned.text).strings()
         _, offsets, data = texts.buffers()
         heads = np.stack(
-            [scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, wholes >= 0, *counts], axis=1
+            [scanned.rows[KIND, samples], scanned.rows[PRESENT, samples] & _OF_LAYOUT, are_completed, *counts], axis=1
         )
         lengths, names = np.ascontiguousarray(pairs[:, 1]), memoryview(data or b"")
         starts = np.frombuffer(offsets, np.int32)[bounds].tolist()
@@ -173,15 +171,15 @@ def _layouts(
 
 @compiled
 def _note_texts(
-    rows: Array, cells: Array, dictionary: Array, samples: Array, wholes: Array, pairs: Array, is_unsent: Array
+    rows: Array, cells: Array, dictionary: Array, samples: Array, are_completed: Array, pairs: Array, is_unsent: Array
 ) -> None:
     """Fills the pairs of the texts of some rows: schema and table; names and types of both images; keys and values of
     the details.
 
-    samples     int64[m]: the rows
-    wholes      int64[m]: see CompletedImages
-    pairs       int32[n, 2], filled
-    is_unsent   bool[n], zeros: filled for names of columns that were not sent
+    samples         int64[m]: the rows
+    are_completed   bool[m]: whether their old images have the columns of the new ones
+    pairs           int32[n, 2], filled
+    is_unsent       bool[n], zeros: filled for names of columns that were not sent
     """
     done = np.int64(0)
     for index in range(len(samples)):
@@ -191,12 +189,10 @@ def _note_texts(
             pairs[done, 0], pairs[done, 1] = rows[field, row], rows[field + 1, row]
             done += 1
         for part_index in range(NEW, DETAIL + 1):
-            row, map_index = samples[index], part_index
-            if part_index == OLD and wholes[index] >= 0:
-                row, map_index = wholes[index], NEW
+            map_index = NEW if part_index == OLD and are_completed[index] else part_index
             begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
             count = rows[ENDS + map_index, row] - begin
-            is_complete = map_index != DETAIL and rows[PRESENT, row] >> (COMPLETE + map_index) & 1
+            is_complete = map_index != DETAIL and present >> (COMPLETE + map_index) & 1
             is_typed = map_index == DETAIL or present >> UNTYPED & 1 == 0
             second = VALUE if map_index == DETAIL else TYPE
             column = rows[RELATION, row] + CELLS

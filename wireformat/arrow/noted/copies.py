@@ -59,7 +59,7 @@ def copied_rows(
     """
     totals = np.zeros((int(groups.max(initial=0)) + 1, _PLACES), np.int64)
     codes, layouts, completed = found
-    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, completed.wholes, totals)
+    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, completed.chosen, totals)
     totals[:, _BYTES] += COPIED_AT_ONCE
     _, count, size = totals.sum(axis=0).tolist()
     pairs = unused((count, 2), np.int32)
@@ -90,12 +90,12 @@ _ROWS, _VALUES, _BYTES = range(_PLACES)
 
 @compiled
 def _measure_values(
-    rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, wholes: Array, totals: Array
+    rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, are_completed: Array, totals: Array
 ) -> None:
     """Adds the rows chosen[n], their values and the bytes of these to the totals[k, _PLACES] of their groups.
 
     codes, groups   see `copied_rows`
-    wholes          see CompletedImages
+    are_completed   bool[n]: whether their old images have the columns of the new ones
     """
     for index in range(len(chosen)):
         row, group = chosen[index], groups[codes[index]]
@@ -106,9 +106,8 @@ def _measure_values(
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
-        whole = wholes[index]
-        if whole >= 0:
-            count += rows[ENDS + NEW, whole] - (rows[ENDS + NEW, whole - 1] if whole > 0 else 0)
+        if are_completed[index]:
+            count += rows[ENDS + NEW, row] - (rows[ENDS + NEW, row - 1] if row > 0 else 0)
             count -= rows[ENDS + OLD, row] - (rows[ENDS + OLD, row - 1] if row > 0 else 0)
         totals[group, _ROWS] += 1
         totals[group, _VALUES] += count
@@ -132,7 +131,7 @@ def _copy_values(
     text: Array,
     codes: Array,
     groups: Array,
-    wholes: Array,
+    are_completed: Array,
     its_starts: Array,
     its_cells: Array,
     transactions: Array,
@@ -148,7 +147,7 @@ def _copy_values(
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
     codes, groups   see `copied_rows`
-    wholes, its_starts, its_cells             see CompletedImages
+    are_completed, its_starts, its_cells      see CompletedImages
     transactions, ordinals, of_transactions   see TransactionsOfRows
     places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
                     COPIED_AT_ONCE bytes follow the last byte of each
@@ -175,12 +174,12 @@ def _copy_values(
         for map_index in range(NEW, OLD + 1):
             starts[map_index - NEW, target_row] = count
             begin, end = np.int64(rows[ENDS + map_index, row - 1] if row > 0 else 0), rows[ENDS + map_index, row]
-            whole = wholes[index] if map_index == OLD else -1
-            if whole >= 0:
+            is_completed = map_index == OLD and are_completed[index]
+            if is_completed:
                 begin = its_starts[index]
-                end = begin + rows[ENDS + NEW, whole] - (rows[ENDS + NEW, whole - 1] if whole > 0 else 0)
+                end = begin + rows[ENDS + NEW, row] - (rows[ENDS + NEW, row - 1] if row > 0 else 0)
             for place in range(begin, end):
-                cell = place if whole < 0 else np.int64(its_cells[place])
+                cell = np.int64(its_cells[place]) if is_completed else place
                 if cell < 0:
                     pairs[count, 0], pairs[count, 1] = at, LEFT_OUT_LENGTH
                     count += 1

@@ -175,7 +175,7 @@ class NotedRows:
     def layouts_of(self, notes: Array) -> LayoutsOfRows:
         """Returns the layouts of these row changes in the notes, among those of all of them."""
         places, found = self._layouts
-        return LayoutsOfRows(found.codes[places[notes]], found.layouts, found.completed.chosen(places[notes]))
+        return LayoutsOfRows(found.codes[places[notes]], found.layouts, found.completed.of(places[notes]))
 
     @cached_property
     def _layouts(self) -> tuple[Array, LayoutsOfRows]:

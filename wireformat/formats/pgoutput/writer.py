@@ -102,7 +102,8 @@ class PgOutputWriter:
         self._made: set[int] = set()
         self._oids: dict[tuple[str, str], int] = {}
         """The last OID of each table, which keeps it where the server forgets that it has described the table."""
-        self._used: set[int] = set()
+        self._owners: dict[int, tuple[str, str]] = {}
+        """The last table that had each OID."""
         self._last_oid = FIRST_OID - 1
         self._plain = DirectRecords(
             {
@@ -174,7 +175,7 @@ class PgOutputWriter:
             self._relations.take(one)
             if isinstance(one, Relation):
                 self._oids[one.table_schema, one.table_name] = one.relation_id
-                self._used.add(one.relation_id)
+                self._owners[one.relation_id] = one.table_schema, one.table_name
         return messages
 
     def _message(self, event: Event, more: dict[str, Any]) -> bytes:
@@ -267,11 +268,13 @@ class PgOutputWriter:
 
     def _oid(self, schema: str, table: str, wanted: int | None = None) -> int:
         """Returns the OID that is wanted, or that the table has; or the next one if another relation has it."""
-        wanted = self._oids.get((schema, table)) if wanted is None else wanted
+        last = self._oids.get((schema, table))
+        if wanted is None and last is not None and self._owners[last] == (schema, table):
+            wanted = last
         if wanted is not None and self._relations.find(wanted) is None:
             return wanted
         self._last_oid += 1
-        while self._last_oid in self._used:
+        while self._last_oid in self._owners:
             self._last_oid += 1
         return self._last_oid
 
