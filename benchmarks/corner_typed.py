@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import wireformat as wf
 
@@ -32,6 +33,14 @@ def update(row: int, *, leaves_out: bool) -> list[wf.Event]:
     ]
     new, old = images
     return [wf.Update(table_schema="public", table_name="orders", new=new, old=old)]
+
+
+def delete(row: int, *, leaves_out: bool) -> list[wf.Event]:
+    """A wide row that is deleted, and one that is inserted."""
+    (event,) = update(row, leaves_out=leaves_out)
+    assert isinstance(event, wf.Update)
+    facts: dict[str, Any] = {"table_schema": "public", "table_name": "orders"}
+    return [wf.Insert(new=event.new, **facts), wf.Delete(old=event.old, **facts)]
 
 
 def with_value(row: int, value: str, type: str) -> list[wf.Event]:
@@ -62,9 +71,9 @@ def of_value(name: str, type: str, value: Callable[[int], str], easy: str | None
     return Corner(name, POSTGRES_TEXT, lambda rows: make(max(rows // every, 1)), easy, columns=columns)
 
 
-def updates(name: str, easy: str | None, *, leaves_out: bool) -> Corner:
-    """Wide rows that are updated."""
-    return Corner(name, POSTGRES_TEXT, lines(partial(update, leaves_out=leaves_out)), easy, columns=WIDE_COLUMNS)
+def wide(change: Callable[..., list[wf.Event]], name: str, easy: str | None, *, leaves_out: bool) -> Corner:
+    """Changes of wide rows."""
+    return Corner(name, POSTGRES_TEXT, lines(partial(change, leaves_out=leaves_out)), easy, columns=WIDE_COLUMNS)
 
 
 _TYPED = f"{POSTGRES_TEXT}, typed"
@@ -72,8 +81,9 @@ ROWS, UPDATES = f"{_TYPED}: rows", f"{_TYPED}: updates of {WIDE} columns"
 
 TYPED: tuple[Corner, ...] = (
     of_value(ROWS, "text", lambda row: f"a note of some length about the order {row}", None),
-    updates(UPDATES, None, leaves_out=False),
-    updates(f"{UPDATES}, NULLs left out of old images", UPDATES, leaves_out=True),
+    wide(update, UPDATES, None, leaves_out=False),
+    wide(update, f"{UPDATES}, NULLs left out of old images", UPDATES, leaves_out=True),
+    wide(delete, f"{_TYPED}: deletes of {WIDE} columns, NULLs left out", UPDATES, leaves_out=True),
     of_value(f"{_TYPED}: arrays", "integer[]", lambda row: f"{{{row},7919,NULL,{row}}}", ROWS),
     of_value(f"{_TYPED}: arrays with bounds", "integer[]", lambda row: f"[0:2]={{{row},7919,{row}}}", ROWS),
     of_value(f"{_TYPED}: arrays of two dimensions", "integer[][]", lambda row: f"{{{{{row},1}},{{2,NULL}}}}", ROWS),

@@ -286,8 +286,8 @@ MADE_UP = {
     "the command line": ("wireformat/api.py", "from .cli import main", "wireformat.cli"),
     "what stands beside": (
         "wireformat/arrow/engine/choice.py",
-        "from ...plugin import replay",
-        "wireformat.plugin.replay",
+        "from ...plugin import callbacks",
+        "wireformat.plugin.callbacks",
     ),
     "Spark's package": ("wireformat/arrow/engine/choice.py", "import spark_udfs", "spark_udfs"),
     "numba outside": ("wireformat/times.py", "import numba", "numba"),
@@ -305,7 +305,7 @@ def test_a_violation_is_found(name: str, tmp_path: Path) -> None:
     for layer in LAYERS:
         if layer not in ("__init__", "spark_udfs"):
             (tmp_path / "wireformat" / layer.replace(".", "/")).mkdir(parents=True, exist_ok=True)
-    for module in ("plugin/replay.py", "formats/base.py", "options/reading.py", "arrow/engine/choice.py"):
+    for module in ("plugin/callbacks.py", "formats/base.py", "options/reading.py", "arrow/engine/choice.py"):
         (tmp_path / "wireformat" / module).write_text("")
     assert violations(tmp_path) == []
     (tmp_path / path).write_text(f'"""Made up."""\n{code}\n')

@@ -34,6 +34,9 @@ class Kind(NamedTuple):
     read: Callable[[Any], Value]
     of: Callable[[int], Kind] | None = None
 
+    def __repr__(self) -> str:
+        return f"Kind{self.allowed}"
+
 
 def switch(*allowed: str) -> Kind:
     """on or off, or a bool; true, false, 0 and 1 mean the same. One of the words may be the only one."""

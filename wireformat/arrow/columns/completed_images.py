@@ -1,7 +1,8 @@
-"""Old images that leave out columns, such as those that are NULL, completed: their rows have one layout, not many.
+"""Old images of UPDATEs that leave out columns, such as NULLs, completed: their rows have one layout, not many.
 
 What such an image does not have is NULL in a typed table in any case, and tells nothing about the columns of the table.
-So it may have the columns of the new image of its row.
+So it may have the columns of the new image of its row. A DELETE has none, and the last one before it may be that of
+another version of its table.
 """
 
 from __future__ import annotations
