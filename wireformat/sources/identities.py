@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.codes import codes_of_values, grouped
 from ..arrow.noted.relation_events import relations_in
 from ..arrow.noted.rows import other_records_of
 from ..arrow.noted.tables import without_other_relations
@@ -310,9 +311,9 @@ def as_inserts(
         added = [field.name for field in schema.field("_old").type if field.name not in columns]
         if added:
             columns["_unchanged"] = _and_more(columns["_unchanged"], added)
-        columns["_change_type"] = pa.array(["insert"] * len(batch), pa.string())
+        columns["_change_type"] = pa.repeat("insert", len(batch))
         if _has_oids(schema):
-            columns[RELATION_ID_COLUMN] = pa.array([relation_id] * len(batch), pa.int64())
+            columns[RELATION_ID_COLUMN] = pa.repeat(pa.scalar(relation_id, pa.int64()), len(batch))
         arrays = [
             columns[field.name].cast(field.type) if field.name in columns else pa.nulls(len(batch), field.type)
             for field in schema
@@ -322,6 +323,6 @@ def as_inserts(
 
 def _and_more(lists: pa.Array, names: list[str]) -> pa.Array:
     """Returns lists with these names added to each."""
-    if lists.null_count == len(lists):
-        return pa.array([names] * len(lists), lists.type)  # Arrow cannot repeat a list no times
-    return pa.array([[*dict.fromkeys([*(one or ()), *names])] for one in lists.to_pylist()], lists.type)
+    firsts, codes = grouped(codes_of_values(pa.chunked_array([lists])))
+    different = [[*dict.fromkeys([*(one or ()), *names])] for one in lists.take(pa.array(firsts)).to_pylist()]
+    return pa.array(different, lists.type).take(pa.array(codes))

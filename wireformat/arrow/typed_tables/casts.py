@@ -22,6 +22,9 @@ from ..readers.escaped_texts import read_byte_strings, split_list_texts
 from ..readers.numbers import ExactFloatReader, form_of, read_numbers
 from ..readers.reader import CompiledReader, Misfits, TextReader, Texts, ValueReader, are_few, as_strings
 
+_REPEATED = 4
+"""Texts that do not all fit are read once each if there are so many times as many of them as different ones."""
+
 _FEW_VALUES = 16
 """Up to this number, values are read one by one rather than halved again."""
 
@@ -54,6 +57,9 @@ class CastReader:
                 return self.cast(texts, self.type), {}
             except pa.ArrowInvalid:
                 pass
+        coded = texts.dictionary_encode()
+        if _REPEATED * len(coded.dictionary) <= len(texts):
+            return self._read_repeated(coded)
         others = np.flatnonzero(_mask(pc.invert(pc.match_substring_regex(texts, self.pattern))))
         misfits: Misfits = {}
         if not len(others):
@@ -64,6 +70,16 @@ class CastReader:
         values = self._read_one_by_one(texts.take(pa.array(others)), others, misfits)
         column = pc.replace_with_mask(self._cast_in_halves(plain, 0, misfits), pa.array(is_other), values)
         return column, dict(sorted(misfits.items()))
+
+    def _read_repeated(self, coded: pa.DictionaryArray) -> tuple[pa.Array, Misfits]:
+        """Reads each text once: those that do not fit are often few, such as `infinity`, in many rows."""
+        values, found = self.read(coded.dictionary)
+        codes = np.asarray(coded.indices.fill_null(len(values))).astype(np.int64)
+        is_misfit = np.zeros(len(values) + 1, bool)
+        is_misfit[list(found)] = True
+        rows = np.flatnonzero(is_misfit[codes])
+        misfits = {row: found[code] for row, code in zip(rows.tolist(), codes[rows].tolist(), strict=True)}
+        return values.take(coded.indices), misfits
 
     def _has_plain_texts(self, texts: pa.StringArray) -> bool:
         bounds = pc.min_max(pc.binary_length(texts)).as_py()
