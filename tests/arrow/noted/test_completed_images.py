@@ -115,3 +115,22 @@ def test_rejects_have_the_columns_that_their_images_have(tmp_path: Path, monkeyp
     rejects = pq.read_table(path).to_pylist()
     assert [row["kind"] for row in rejects] == ["INSERT", "UPDATE", "DELETE"]
     assert [row["old"] for row in rejects] == [None, [("id", "0"), ("c", "y")], [("b", "z")]]
+
+
+def test_deletes_are_of_their_own_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last whole row before one may be of a transaction that was rolled back, and changed the columns."""
+    monkeypatch.setattr(completed_images, "FEW_LAYOUTS", 0)
+    full = b"table public.t: INSERT: id[integer]:%d a[text]:%s b[bigint]:5"
+    update = b"table public.t: UPDATE: old-key: id[integer]:2 a[text]:'x' new-tuple: id[integer]:2 a[text]:'y'"
+    messages = [
+        *(b"BEGIN 1", full % (2, b"'x'"), full % (1, b"null"), b"COMMIT 1"),
+        *(b"BEGIN 2", b"table public.t: INSERT: id[integer]:3 a[text]:'x'", b"COMMIT 2"),  # after DROP COLUMN b
+        *(b"BEGIN 3", full % (4, b"'x'"), b"PREPARE TRANSACTION 'g', txid 3", b"ROLLBACK PREPARED 'g', txid 3"),
+        *(b"BEGIN 4", b"table public.t: DELETE: id[integer]:1", update, b"COMMIT 4"),
+    ]
+    for engine in ("scan", "declaration"):
+        capture = wf.Capture(messages, FORMAT, engine=engine)
+        capture.write(tmp_path / engine, state="latest", keys={"public.t": ["id"]})
+        (file,) = (tmp_path / engine).glob("public*/**/*.parquet")
+        rows = pq.read_table(file, columns=["id", "a", "b"]).sort_by("id").to_pylist()
+        assert rows == [{"id": 2, "a": "y", "b": None}, {"id": 3, "a": "x", "b": None}]
