@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.arrays import batch_size
+from ..arrow.columns.completed_deletes import LastColumns
 from ..arrow.noted.changes import CommittedRows, KeepsTable, rows_by_table
 from ..arrow.noted.selection import NotedSelection, joined_selections
 from ..options.table_names import TableName
@@ -51,9 +52,9 @@ def groups_of_tables(
     Otherwise groups wait for the last row, with which the list may be complete, unless they become too large. The list
     is there when the last groups are yielded.
     """
-    groups = Groups(memory_bytes)
+    groups, last = Groups(memory_bytes), LastColumns()
     for rows in found:
-        for table, own in rows_by_table(rows, keep, keeps_table) if rows is not None else ():
+        for table, own in rows_by_table(rows, keep, keeps_table, last) if rows is not None else ():
             groups.take(table, own)
             if groups.are_too_large and not may_go():
                 make_list()

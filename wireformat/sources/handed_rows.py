@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arrow.columns.completed_deletes import LastColumns
 from ..arrow.noted.changes import CommittedRows, of_batch
 from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections
 from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table
@@ -75,13 +76,18 @@ def grouped_rows(
     keep    columns of the committed rows that are kept
     """
     held: list[pa.RecordBatch | NotedSelection] = []
+    columns = LastColumns()
     size = count = 0
     last: Reached | None = None
     for rows, position in found:
         last = position or last
         if rows is None:
             continue
-        own = of_batch(rows, table, keep) if isinstance(rows, pa.RecordBatch) else rows.of_table(table, keep)
+        if isinstance(rows, pa.RecordBatch):
+            own = of_batch(rows, table, keep)
+            columns.forget(table)
+        else:
+            own = rows.of_table(table, keep, columns)
         if own is not None and len(own):
             held.append(own)
             size += size_of(own)

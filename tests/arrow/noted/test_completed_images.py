@@ -1,9 +1,10 @@
-"""Old images of UPDATEs that leave out NULLs: their rows share layouts, and tell the same as they do one by one."""
+"""Old images that leave out NULLs: their rows share layouts, and tell the same as they do one by one."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.columns import completed_images, known_layouts
+from wireformat.arrow.columns import completed_layouts, known_layouts
 from wireformat.arrow.columns.layouts import Layout
+from wireformat.arrow.scan import message_batches
 
 FORMAT = "test-decoding"
 TYPES = ("integer", "text", "bigint")
@@ -24,10 +26,13 @@ def history(
 ) -> Iterator[bytes]:
     """Yields transactions on tables under REPLICA IDENTITY FULL; most values are NULL.
 
-    alters   whether the tables get columns, and lose some
+    alters   whether the tables get columns, and lose some. Some transactions are prepared then, and some of these
+             rolled back, with their columns
     """
     names = [f"c{number}" for number in range(columns)]
+    prepared: dict[int, list[str]] = {}
     for xid in range(transactions):
+        before = [*names]
         if alters and not random.randrange(8):
             names.insert(random.randint(0, len(names)), f"d{xid}")
         if alters and not random.randrange(8) and len(names) > 2:
@@ -46,7 +51,17 @@ def history(
             }[kind]
             table = random.choice(("t", "t", "T"))
             yield f"table public.{table if table == 't' else chr(34) + table + chr(34)}: {text}".encode()
-        yield b"COMMIT %d" % xid
+        if not alters or random.randrange(4):
+            yield b"COMMIT %d" % xid
+        else:
+            prepared[xid] = before
+            yield b"PREPARE TRANSACTION 'g%d', txid %d" % (xid, xid)
+        for other in [*prepared]:
+            if not random.randrange(3):
+                is_kept = random.randrange(2)
+                names = names if is_kept else prepared[other]
+                yield b"%s PREPARED 'g%d', txid %d" % (b"COMMIT" if is_kept else b"ROLLBACK", other, other)
+                del prepared[other]
 
 
 def row(random: random.Random, names: list[str], *, may_lack_values: bool = False) -> dict[str, str]:
@@ -66,15 +81,19 @@ def said(values: dict[str, str]) -> str:
     return " ".join(f"{name}[{type_of(name)}]:{value}" for name, value in values.items())
 
 
-@pytest.mark.parametrize("few", [0, 2, completed_images.FEW_LAYOUTS])
-@pytest.mark.parametrize("kinds", ["IIUUUD", "UUUD", "D"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("few", [0, 2, completed_layouts.FEW_LAYOUTS])
+@pytest.mark.parametrize("kinds", ["IIUUUD", "UUUD", "IDDD", "D"])
+@pytest.mark.parametrize("seed", range(8))
 def test_both_engines_agree(seed: int, kinds: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completed_images, "FEW_LAYOUTS", few)
-    messages = [*history(random.Random(seed), columns=6, transactions=40, kinds=kinds)]
+    monkeypatch.setattr(completed_layouts, "FEW_LAYOUTS", few)
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)  # each array is read by itself
+    random_ = random.Random(seed)
+    messages = [*history(random_, columns=6, transactions=40, kinds=kinds)]
+    cuts = sorted(random_.choices(range(len(messages)), k=random_.choice([0, 4, 60])))
+    arrays = [pa.array(messages[start:stop], pa.binary()) for start, stop in pairwise([0, *cuts, len(messages)])]
     found = []
     for engine in ("scan", "declaration"):
-        capture = wf.Capture(messages, FORMAT, engine=engine)
+        capture = wf.Capture(pa.chunked_array(arrays), FORMAT, engine=engine)
         found.append([capture.tables().to_pylist(), capture.committed().read_all()])
         for options in ({}, {"images": "both"}, {"complete": True}, {"split_key_changes": True, "keys": ["id"]}):
             found[-1] += [typed(capture, table, **options) for table in ("public.t", 'public."T"')]
@@ -90,21 +109,61 @@ def typed(capture: wf.Capture, table: str, **options: Any) -> pa.Table | str:
     return found
 
 
-def test_rows_that_leave_out_other_columns_share_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each layout takes the time of many rows."""
-    read: list[Layout] = []
-    layouts_of = known_layouts._layouts
+@pytest.fixture
+def layouts(monkeypatch: pytest.MonkeyPatch) -> list[Layout]:
+    """The layouts that are read, each of which takes the time of many rows."""
+    found: list[Layout] = []
+    read = known_layouts._layouts
     monkeypatch.setattr(
-        known_layouts, "_layouts", lambda *given: [layout for layout in layouts_of(*given) if not read.append(layout)]
+        known_layouts, "_layouts", lambda *given: [layout for layout in read(*given) if not found.append(layout)]
     )
+    return found
+
+
+def test_updates_that_leave_out_other_columns_share_a_layout(layouts: list[Layout]) -> None:
     messages = [*history(random.Random(0), columns=30, transactions=200, kinds="IUU", alters=False)]
     wf.Capture(messages, FORMAT).typed("public.t").read_all()
     old_images = {message.partition(b" new-tuple")[0] for message in messages if b"public.t: UPDATE" in message}
-    assert len(read) < len(old_images) / 20
+    assert len(layouts) < len(old_images) / 20
+
+
+@pytest.mark.parametrize("question", ["tables", "typed", "typed_all"])
+def test_deletes_that_leave_out_other_columns_share_a_layout(
+    question: str, layouts: list[Layout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where their columns are known from messages that were read before."""
+    monkeypatch.setattr(message_batches, "COUNTED_BYTES", 1 << 40)  # each array is read by itself
+    random_ = random.Random(0)
+    arrays = [
+        [*history(random_, columns=30, transactions=100, kinds=kinds, alters=False)] for kinds in ("ID", "D", "D")
+    ]
+    messages = pa.chunked_array(arrays, pa.binary())
+    schema = wf.Capture(messages, FORMAT, drop_resent=False).tables()
+    layouts.clear()
+    capture = wf.Capture(messages, FORMAT, drop_resent=False)
+    ask = {
+        "tables": capture.tables,
+        "typed": lambda: capture.typed("public.t", schema=schema).read_all(),
+        "typed_all": lambda: [*capture.typed_all()],
+    }
+    ask[question]()
+    old_images = {message for messages in arrays for message in messages if b"public.t: DELETE" in message}
+    assert 0 < len(layouts) < len(old_images) / 20
+
+
+def test_few_columns_of_many_are_left_as_they_are(layouts: list[Layout]) -> None:
+    """The values of a row with few of many columns would take a hundred times the memory."""
+    names = [f"c{number}" for number in range(1000)]
+    deletes = [b"table a.t: DELETE: %s[text]:'x'" % name.encode() for name in names]
+    insert = ("table a.t: INSERT: " + " ".join(f"{name}[text]:null" for name in names)).encode()
+    messages = [b"BEGIN 1", insert, *deletes, b"COMMIT 1"]
+    rows = wf.Capture(messages, FORMAT).typed("a.t").read_all()
+    assert [rows[name].to_pylist()[number] for number, name in enumerate(names, 1)] == ["x"] * len(names)
+    assert max(len(layout.old or ()) for layout in layouts) == 1
 
 
 def test_rejects_have_the_columns_that_their_images_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completed_images, "FEW_LAYOUTS", 0)
+    monkeypatch.setattr(completed_layouts, "FEW_LAYOUTS", 0)
     new = "id[integer]:1 b[text]:null c[text]:'x'"
     texts = [f"INSERT: {new}", f"UPDATE: old-key: id[integer]:0 c[text]:'y' new-tuple: {new}", "DELETE: b[text]:'z'"]
     messages = [b"BEGIN 1", *(f"table a.t: {text}".encode() for text in texts), b"COMMIT 1"]
@@ -119,7 +178,7 @@ def test_rejects_have_the_columns_that_their_images_have(tmp_path: Path, monkeyp
 
 def test_deletes_are_of_their_own_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last whole row before one may be of a transaction that was rolled back, and changed the columns."""
-    monkeypatch.setattr(completed_images, "FEW_LAYOUTS", 0)
+    monkeypatch.setattr(completed_layouts, "FEW_LAYOUTS", 0)
     full = b"table public.t: INSERT: id[integer]:%d a[text]:%s b[bigint]:5"
     update = b"table public.t: UPDATE: old-key: id[integer]:2 a[text]:'x' new-tuple: id[integer]:2 a[text]:'y'"
     messages = [

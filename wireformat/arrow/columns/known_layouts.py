@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, unused
+from ..codes import grouped
 from ..jit.compiler import compiled
 from ..noted_texts import NotedTexts
 from ..scan.notes import (
@@ -35,7 +36,9 @@ from ..scan.notes import (
     ScannedRows,
 )
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
-from .completed_images import CompletedImages, completed_layouts
+from .completed_deletes import LastColumns
+from .completed_images import COLUMN_FIELDS, CompletedImages
+from .completed_layouts import completed_layouts
 from .layouts import Layout, LayoutImage
 
 MOST_BYTES = 1 << 24
@@ -53,12 +56,38 @@ class LayoutsOfRows(NamedTuple):
 
     codes       int64[n]: the index of the layout of each row
     layouts     the layouts
-    completed   the old images: those of `layouts` have the columns of the completed ones
+    completed   the old images, of which `layouts` have all columns
     """
 
     codes: Array
     layouts: list[Layout]
     completed: CompletedImages
+
+    def chosen(self, indices: Array) -> LayoutsOfRows:
+        """Returns those of some of the rows, int64[k]."""
+        codes = self.codes[indices]
+        firsts, numbers = grouped(codes)
+        layouts = [self.layouts[code] for code in codes[firsts].tolist()]
+        return LayoutsOfRows(numbers, layouts, self.completed.of(indices))
+
+
+class _SampleImages(NamedTuple):
+    """The completed old images of some rows.
+
+    chosen    bool[n]: whether a row has one
+    counts    int64[n]: its number of columns
+    starts    int64[n]: where these begin in `columns`; -1 if they are those of the new image
+    columns   int32[m, COLUMN_FIELDS]
+    """
+
+    chosen: Array
+    counts: Array
+    starts: Array
+    columns: Array
+
+
+_OWN_COLUMNS = np.empty((0, COLUMN_FIELDS), np.int32)
+"""The columns of completed images if all are those of the new images."""
 
 
 class _Kept:
@@ -84,31 +113,37 @@ class KnownLayouts:
     def __init__(self) -> None:
         self._kept = _Kept()
 
-    def of(self, scanned: ScannedRows, rows: Array) -> LayoutsOfRows:
+    def of(self, scanned: ScannedRows, rows: Array, last: LastColumns | None) -> LayoutsOfRows:
         """Returns the layouts of rows, which all differ.
 
         rows   int64[n]: rows of the notes, row changes
+        last   of the rows before, which learns from these; None if these are not all rows of their tables, in order
         """
-        codes, samples, completed = completed_layouts(scanned, rows)
-        found = self._read(scanned, rows[samples], completed.chosen[samples])
+        codes, samples, completed, deletes = completed_layouts(scanned, rows, last)
+        chosen = completed.chosen[samples], completed.counts[samples]
+        columns = _OWN_COLUMNS if deletes is None else deletes.columns
+        starts = np.full(len(samples), -1) if deletes is None else deletes.starts[samples]
+        if deletes is not None:
+            scanned = scanned._replace(text=deletes.text)
+        found = self._read(scanned, rows[samples], _SampleImages(*chosen, starts, columns))
         index_of: dict[int, int] = {}
         indices = [index_of.setdefault(id(layout), len(index_of)) for layout in found]
         if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
             codes, found = np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
+        if last is not None:
+            last.take(codes, found)
         return LayoutsOfRows(codes, found, completed)
 
-    def _read(self, scanned: ScannedRows, samples: Array, are_completed: Array) -> list[Layout]:
-        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object.
-
-        are_completed   bool[n]: whether their old images are
-        """
+    def _read(self, scanned: ScannedRows, samples: Array, completed: _SampleImages) -> list[Layout]:
+        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object."""
         ends = scanned.rows[ENDS : ENDS + len(MAPS)]
         counts = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
-        counts[OLD] = np.where(are_completed, counts[NEW], counts[OLD])
+        are_completed = completed.chosen
+        counts[OLD] = np.where(are_completed, completed.counts, counts[OLD])
         bounds = np.cumsum(np.append(0, _TABLE_TEXTS + 2 * counts.sum(axis=0)))
         pairs = unused((int(bounds[-1]), PAIR), np.int32)
         is_unsent = np.zeros(len(pairs), bool)
-        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, are_completed, pairs, is_unsent)
+        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, *completed, pairs, is_unsent)
         texts = NotedTexts(pairs, scanned.source, scanned.text).strings()
         _, offsets, data = texts.buffers()
         heads = np.stack(
@@ -171,15 +206,24 @@ def _layouts(
 
 @compiled
 def _note_texts(
-    rows: Array, cells: Array, dictionary: Array, samples: Array, are_completed: Array, pairs: Array, is_unsent: Array
+    rows: Array,
+    cells: Array,
+    dictionary: Array,
+    samples: Array,
+    are_completed: Array,
+    counts: Array,
+    starts: Array,
+    columns: Array,
+    pairs: Array,
+    is_unsent: Array,
 ) -> None:
     """Fills the pairs of the texts of some rows: schema and table; names and types of both images; keys and values of
     the details.
 
-    samples         int64[m]: the rows
-    are_completed   bool[m]: whether their old images have the columns of the new ones
-    pairs           int32[n, 2], filled
-    is_unsent       bool[n], zeros: filled for names of columns that were not sent
+    samples     int64[m]: the rows
+    are_completed, counts, starts, columns   see _SampleImages
+    pairs       int32[n, 2], filled
+    is_unsent   bool[n], zeros: filled for names of columns that were not sent
     """
     done = np.int64(0)
     for index in range(len(samples)):
@@ -189,7 +233,16 @@ def _note_texts(
             pairs[done, 0], pairs[done, 1] = rows[field, row], rows[field + 1, row]
             done += 1
         for part_index in range(NEW, DETAIL + 1):
-            map_index = NEW if part_index == OLD and are_completed[index] else part_index
+            map_index = part_index
+            if part_index == OLD and are_completed[index]:
+                if starts[index] >= 0:
+                    for step in range(counts[index]):
+                        for part in range(PAIR):
+                            pairs[done + step, part] = columns[starts[index] + step, part]
+                            pairs[done + counts[index] + step, part] = columns[starts[index] + step, PAIR + part]
+                    done += 2 * counts[index]
+                    continue
+                map_index = NEW
             begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
             count = rows[ENDS + map_index, row] - begin
             is_complete = map_index != DETAIL and present >> (COMPLETE + map_index) & 1

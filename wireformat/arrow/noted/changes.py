@@ -14,6 +14,7 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import in_groups
+from ..columns.completed_deletes import LastColumns
 from ..columns.known_layouts import LayoutsOfRows
 from ..columns.layouts import are_of_table
 from ..committed.assembler import Transactions
@@ -49,11 +50,14 @@ class NotedChanges(NamedTuple):
         """Returns the rows of one kind."""
         return self._replace(settled=self.settled.chosen(self.kind_codes == KINDS.index(kind)))
 
-    def of_table(self, table: tuple[str, str], keep: Sequence[str]) -> pa.RecordBatch | NotedSelection | None:
+    def of_table(
+        self, table: tuple[str, str], keep: Sequence[str], last: LastColumns | None
+    ) -> pa.RecordBatch | NotedSelection | None:
         """Returns the rows of a table, copied out of the notes, and those that may be of any table.
 
         table   schema and name
         keep    columns of the committed rows that are kept
+        last    of the rows before, of which this learns; None if the rows before are not known
 
         Where some of them cannot be copied out of the notes, all are those of a record batch; see `of_batch`. None if
         there are no rows.
@@ -65,27 +69,35 @@ class NotedChanges(NamedTuple):
         others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.kind_codes])
         if len(others) and len(rows_of_name(self._chosen(others).batch(), *table)):
             every = np.sort(np.concatenate([chosen, others]))
+            if last is not None:
+                last.forget(table)
             return of_batch(self._chosen(every).batch(), table, keep)
         if not len(chosen):
             return None
         own = self._chosen(chosen)
-        found = self.noted.known.of(own.noted.scanned, own.noted.notes_of(own.settled.rows))
+        found = own._layouts(last)
         return own._copied(keep, found, np.zeros(len(found.layouts), np.int64))
+
+    def _layouts(self, last: LastColumns | None) -> LayoutsOfRows:
+        return self.noted.known.of(self.noted.scanned, self.noted.notes_of(self.settled.rows), last)
 
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
 
-    def by_table(self, keep: Sequence[str], keeps_table: KeepsTable) -> Iterator[tuple[TableName, NotedSelection]]:
+    def by_table(
+        self, keep: Sequence[str], keeps_table: KeepsTable, last: LastColumns | None
+    ) -> Iterator[tuple[TableName, NotedSelection]]:
         """Yields the tables of these rows, which must be row changes that the notes have; see `rows_by_table`."""
-        found = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
+        own, found = self, self._layouts(last)
         numbers, tables = tables_of(found.layouts)
         are_kept = np.array([keeps_table(table) for table in tables], bool)
-        if not are_kept.all():
-            is_kept = are_kept[numbers[found.codes]]
-            if not is_kept.all():
-                yield from self._chosen(np.flatnonzero(is_kept)).by_table(keep, keeps_table)
-                return
-        yield from selections_of_tables(self._copied(keep, found, numbers))
+        is_kept = are_kept[numbers[found.codes]]
+        if not is_kept.all():
+            chosen = np.flatnonzero(is_kept)
+            own, found = self._chosen(chosen), found.chosen(chosen)
+            numbers, _ = tables_of(found.layouts)
+        if len(found.codes):
+            yield from selections_of_tables(own._copied(keep, found, numbers))
 
     def _copied(self, keep: Sequence[str], found: LayoutsOfRows, groups: Array) -> NotedSelection:
         """Copies the rows out of the notes, those of a group together; see `copied_rows`."""
@@ -134,23 +146,24 @@ def every_table(table: TableName) -> bool:
 
 
 def rows_by_table(
-    rows: CommittedRows, keep: Sequence[str], keeps_table: KeepsTable = every_table
+    rows: CommittedRows, keep: Sequence[str], keeps_table: KeepsTable = every_table, last: LastColumns | None = None
 ) -> Iterator[tuple[TableName, pa.RecordBatch | NotedSelection]]:
     """Yields the tables of committed rows, each with its rows in order.
 
     keep          columns of the committed rows that are kept
     keeps_table   whether the rows of a table are needed: those of different tables are kept together
+    last          of the rows before, of which this learns; None if the rows before are not known
 
     Rows of a table that was truncated are a record batch. Raises BadRows for rows that may be of any table.
     """
     if isinstance(rows, pa.RecordBatch):
-        yield from _batch_by_table(rows, keep, keeps_table)
+        yield from _batch_by_table(rows, keep, keeps_table, last)
         return
     changes = rows.settled.rows
     is_noted = rows.noted.are_noted_changes(changes)
     if is_noted.all():
         if len(changes):
-            yield from rows.by_table(keep, keeps_table)
+            yield from rows.by_table(keep, keeps_table, last)
         return
     others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[rows.kind_codes])
     noted = np.flatnonzero(is_noted)
@@ -161,9 +174,9 @@ def rows_by_table(
         for table, _ in indices_by_table(rows_of_tables(of_others)):
             is_of = are_of_table(rows.noted.scanned, rows.noted.notes_of(changes[noted]), table)
             every, noted = np.concatenate([every, noted[is_of]]), noted[~is_of]
-        yield from _batch_by_table(rows._chosen(np.sort(every)).batch(), keep, keeps_table)
+        yield from _batch_by_table(rows._chosen(np.sort(every)).batch(), keep, keeps_table, last)
     if len(noted):
-        yield from rows._chosen(noted).by_table(keep, keeps_table)
+        yield from rows._chosen(noted).by_table(keep, keeps_table, last)
 
 
 def of_batch(
@@ -179,7 +192,7 @@ _MOST_BYTES = COLUMN_BYTES // 4
 
 
 def _batch_by_table(
-    batch: pa.RecordBatch, keep: Sequence[str], keeps_table: KeepsTable = every_table
+    batch: pa.RecordBatch, keep: Sequence[str], keeps_table: KeepsTable = every_table, last: LastColumns | None = None
 ) -> Iterator[tuple[TableName, pa.RecordBatch | NotedSelection]]:
     check_tables_are_named(batch)
     rows = rows_of_tables(batch)
@@ -188,6 +201,8 @@ def _batch_by_table(
     for table, indices in indices_by_table(rows):
         if not keeps_table(table):
             continue
+        if last is not None:
+            last.forget(table)
         if (rows.kinds[indices] <= TABLE_DELETE).all() and batch.nbytes < _MOST_BYTES:
             changed.append((table, indices))
         else:

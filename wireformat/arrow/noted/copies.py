@@ -59,7 +59,7 @@ def copied_rows(
     """
     totals = np.zeros((int(groups.max(initial=0)) + 1, _PLACES), np.int64)
     codes, layouts, completed = found
-    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, completed.chosen, totals)
+    _measure_values(scanned.rows, rows, scanned.cells, codes, groups, completed.counts, totals)
     totals[:, _BYTES] += COPIED_AT_ONCE
     _, count, size = totals.sum(axis=0).tolist()
     pairs = unused((count, 2), np.int32)
@@ -90,12 +90,12 @@ _ROWS, _VALUES, _BYTES = range(_PLACES)
 
 @compiled
 def _measure_values(
-    rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, are_completed: Array, totals: Array
+    rows: Array, chosen: Array, cells: Array, codes: Array, groups: Array, completed_counts: Array, totals: Array
 ) -> None:
     """Adds the rows chosen[n], their values and the bytes of these to the totals[k, _PLACES] of their groups.
 
     codes, groups   see `copied_rows`
-    are_completed   bool[n]: whether their old images have the columns of the new ones
+    completed_counts   int64[n]: how many values their old images have if these are completed; else 0
     """
     for index in range(len(chosen)):
         row, group = chosen[index], groups[codes[index]]
@@ -106,8 +106,8 @@ def _measure_values(
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
-        if are_completed[index]:
-            count += rows[ENDS + NEW, row] - (rows[ENDS + NEW, row - 1] if row > 0 else 0)
+        if completed_counts[index]:
+            count += completed_counts[index]
             count -= rows[ENDS + OLD, row] - (rows[ENDS + OLD, row - 1] if row > 0 else 0)
         totals[group, _ROWS] += 1
         totals[group, _VALUES] += count
@@ -133,6 +133,7 @@ def _copy_values(
     groups: Array,
     are_completed: Array,
     its_starts: Array,
+    its_counts: Array,
     its_cells: Array,
     transactions: Array,
     ordinals: Array,
@@ -147,7 +148,7 @@ def _copy_values(
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
     codes, groups   see `copied_rows`
-    are_completed, its_starts, its_cells      see CompletedImages
+    are_completed, its_starts, its_counts, its_cells   see CompletedImages
     transactions, ordinals, of_transactions   see TransactionsOfRows
     places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
                     COPIED_AT_ONCE bytes follow the last byte of each
@@ -177,7 +178,7 @@ def _copy_values(
             is_completed = map_index == OLD and are_completed[index]
             if is_completed:
                 begin = its_starts[index]
-                end = begin + rows[ENDS + NEW, row] - (rows[ENDS + NEW, row - 1] if row > 0 else 0)
+                end = begin + its_counts[index]
             for place in range(begin, end):
                 cell = np.int64(its_cells[place]) if is_completed else place
                 if cell < 0:

@@ -13,7 +13,7 @@ from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..columns.gather import chosen_notes, record_batch
-from ..columns.known_layouts import KnownLayouts, LayoutsOfRows
+from ..columns.known_layouts import KnownLayouts
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
 from ..row_changes import IS_ROW_CHANGE
@@ -171,19 +171,6 @@ class NotedRows:
     def notes_of(self, rows: Array) -> Array:
         """Returns the rows in the notes of these rows, which must be there."""
         return rows if self.origins is None else self.origins[rows]
-
-    def layouts_of(self, notes: Array) -> LayoutsOfRows:
-        """Returns the layouts of these row changes in the notes, among those of all of them."""
-        places, found = self._layouts
-        return LayoutsOfRows(found.codes[places[notes]], found.layouts, found.completed.of(places[notes]))
-
-    @cached_property
-    def _layouts(self) -> tuple[Array, LayoutsOfRows]:
-        """The layouts of all row changes that the notes have, and for each row of the notes its index among them."""
-        notes = self.notes_of(np.flatnonzero(self._are_noted_changes))
-        places = np.zeros(self.scanned.row_count, np.int64)
-        places[notes] = np.arange(len(notes))
-        return places, self.known.of(self.scanned, notes)
 
     def batch_of(self, rows: Array) -> pa.RecordBatch:
         """See RowSource."""

@@ -14,6 +14,7 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import grouped
+from ..columns.completed_deletes import LastColumns
 from ..columns.layouts import Layout
 from ..jit.compiler import compiled
 from ..row_changes import TABLE_KINDS, TABLE_RELATION
@@ -73,6 +74,7 @@ class NotedTables:
         self, tables: CountedTables, only: TableName | None = None, descriptions: Descriptions | None = None
     ) -> None:
         self._tables, self._only, self._descriptions = tables, only, descriptions
+        self._last = LastColumns()
         self._waiting: list[NotedSelection] = []
         self._waiting_tables: set[TableName] = set()
         self._count = 0
@@ -93,9 +95,14 @@ class NotedTables:
         if len(bounds) >= MOST_RANGES:
             self._take_batch(rows.batch_of(chosen))
             return
+        notes = rows.notes_of(chosen[is_noted])
+        found = rows.known.of(rows.scanned, notes, None if bounds else self._last)
+        done = 0
         for start, stop in zip([0, *bounds], [*bounds, len(chosen)], strict=True):
             if start < stop and is_noted[start]:
-                self._take_notes(rows, rows.notes_of(chosen[start:stop]))
+                those = slice(done, done + stop - start)
+                self._take_notes(rows, notes[those], found.codes[those], found.layouts)
+                done = those.stop
             elif start < stop:
                 self._take_batch(rows.batch_of(chosen[start:stop]))
         if self._count >= GROUP_ROWS:
@@ -107,14 +114,18 @@ class NotedTables:
 
     def _take_batch(self, batch: pa.RecordBatch) -> None:
         self._take_waiting()
+        self._last.forget()
         self._tables.take_batch(batch if self._only is None else without_other_relations(batch, self._only))
 
-    def _take_notes(self, rows: NotedRows, notes: Array, *, may_cut: bool = True) -> None:
+    def _take_notes(
+        self, rows: NotedRows, notes: Array, codes: Array, layouts: Sequence[Layout], *, may_cut: bool = True
+    ) -> None:
         """Takes row changes that the notes have.
 
+        codes     int64[n]: the index of the layout of each row
+        layouts   the layouts
         may_cut   whether rows up to the last new layout of their table may be taken before the others
         """
-        codes, layouts, _ = rows.layouts_of(notes)
         counts, firsts, lasts = np.zeros((3, len(layouts)), np.int64)
         _note_occurrences(codes, counts, firsts, lasts)
         occurring = np.flatnonzero(counts)
@@ -139,7 +150,8 @@ class NotedTables:
         self._count += len(taken)
         if is_cut:  # what they teach may settle the layouts of all others
             self._take_waiting()
-            self._take_notes(rows, notes[is_waiting & ~is_new], may_cut=False)
+            others = is_waiting & ~is_new
+            self._take_notes(rows, notes[others], codes[others], layouts, may_cut=False)
 
     def _count_rows(
         self, rows: NotedRows, layouts: Sequence[Layout], codes: Array, firsts: Array, lasts: Array, counts: Array
