@@ -61,11 +61,13 @@ class LastColumns:
     """Columns that the version of the last row of a table has, for a reader that takes all rows of tables in order."""
 
     def __init__(self) -> None:
-        self._of: dict[TableName, Columns] = {}
+        self._of: dict[TableName, Columns | Layout] = {}
+        """The columns, or a layout that has them."""
 
     def of(self, table: TableName) -> Columns:
         """Returns those of a table; none if they are not known."""
-        return self._of.get(table, {})
+        known = self._of.get(table, {})
+        return _columns_of(known) if isinstance(known, Layout) else known
 
     def forget(self, table: TableName | None = None) -> None:
         """Forgets those of a table, or all: rows follow of which nothing is known."""
@@ -83,13 +85,15 @@ class LastColumns:
         lasts[codes] = np.arange(len(codes))  # the last one of equal indices stays
         order = np.argsort(-lasts)
         later: dict[TableName, list[Layout]] = {}
-        known: dict[TableName, Columns] = {}
+        known: dict[TableName, Columns | Layout] = {}
         for layout in [layouts[code] for code in order[: np.count_nonzero(lasts >= 0)].tolist()]:
             if layout.table in known:
                 continue
             rows = later.setdefault(layout.table, [])
             rows.append(layout)
-            if layout.new is not None:
+            if len(rows) == 1 and layout.new is not None:
+                known[layout.table] = layout
+            elif layout.new is not None:
                 known[layout.table] = _known_to_all(_columns_of(layout), rows) or _columns_of(rows[0])
         for table, rows in later.items():
             if table not in known:  # DELETEs alone

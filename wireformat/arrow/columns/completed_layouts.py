@@ -50,12 +50,14 @@ class CompletedLayouts(NamedTuple):
     samples   int64[m]: the index of a row of each layout
     images    the old images. Those of UPDATEs have the columns of the new image, those first that were sent
     deletes   the columns of those of DELETEs; None if none of these are completed
+    has_many_deletes   whether DELETEs have so many layouts that they would be completed
     """
 
     codes: Array
     samples: Array
     images: CompletedImages
     deletes: CompletedDeletes | None
+    has_many_deletes: bool
 
 
 def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | None) -> CompletedLayouts:
@@ -66,7 +68,8 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
     """
     codes, samples = numbered_layouts(scanned, rows)
     starts, counts = np.zeros((2, len(rows)), np.int64)
-    images, deletes = CompletedImages(np.zeros(len(rows), bool), starts, counts, np.empty(0, np.int32)), None
+    images = CompletedImages(np.zeros(len(rows), bool), starts, counts, np.empty(0, np.int32))
+    deletes, has_many_deletes = None, False
     if len(samples) > FEW_LAYOUTS:
         without_old = _numbered_without_old(scanned, samples)
         has_many = (np.bincount(without_old) > FEW_LAYOUTS)[without_old]
@@ -74,7 +77,8 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
         if has_many.any():
             images.chosen[:] = (has_many & ~are_deletes)[codes]
             images = _completed_updates(scanned, rows, images)
-            if last is not None and are_deletes.any():
+            has_many_deletes = bool(are_deletes.any())
+            if last is not None and has_many_deletes:
                 deletes = completed_deletes(scanned, rows, codes, samples, are_deletes, last)
             codes = np.where(images.chosen, len(samples) + without_old[codes], codes)
         if deletes is not None:
@@ -82,7 +86,7 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
             codes = np.where(deletes.images.chosen, 2 * len(samples) + deletes.starts, codes)
     firsts, codes = grouped(codes)
     order = np.argsort(firsts)  # as the layouts occur
-    return CompletedLayouts(np.argsort(order)[codes], firsts[order], images, deletes)
+    return CompletedLayouts(np.argsort(order)[codes], firsts[order], images, deletes, has_many_deletes)
 
 
 def _numbered_without_old(scanned: ScannedRows, samples: Array) -> Array:

@@ -38,7 +38,7 @@ from ..scan.notes import (
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .completed_deletes import LastColumns
 from .completed_images import COLUMN_FIELDS, CompletedImages
-from .completed_layouts import completed_layouts
+from .completed_layouts import CompletedLayouts, completed_layouts
 from .layouts import Layout, LayoutImage
 
 MOST_BYTES = 1 << 24
@@ -68,7 +68,7 @@ class LayoutsOfRows(NamedTuple):
         codes = self.codes[indices]
         firsts, numbers = grouped(codes)
         layouts = [self.layouts[code] for code in codes[firsts].tolist()]
-        return LayoutsOfRows(numbers, layouts, self.completed.of(indices))
+        return self._replace(codes=numbers, layouts=layouts, completed=self.completed.of(indices))
 
 
 class _SampleImages(NamedTuple):
@@ -119,8 +119,20 @@ class KnownLayouts:
         rows   int64[n]: rows of the notes, row changes
         last   of the rows before, which learns from these; None if these are not all rows of their tables, in order
         """
-        codes, samples, completed, deletes = completed_layouts(scanned, rows, last)
-        chosen = completed.chosen[samples], completed.counts[samples]
+        found = self._found(scanned, rows, completed_layouts(scanned, rows, last))
+        if last is not None:
+            last.take(found.codes, found.layouts)
+        return found
+
+    def for_all(self, scanned: ScannedRows, rows: Array) -> LayoutsOfRows | None:
+        """Returns the layouts of rows, for all readers; None if DELETEs have so many that each must complete them."""
+        found = completed_layouts(scanned, rows, None)
+        return None if found.has_many_deletes else self._found(scanned, rows, found)
+
+    def _found(self, scanned: ScannedRows, rows: Array, completed: CompletedLayouts) -> LayoutsOfRows:
+        """Returns layouts, none of them twice."""
+        codes, samples, images, deletes, _ = completed
+        chosen = images.chosen[samples], images.counts[samples]
         columns = _OWN_COLUMNS if deletes is None else deletes.columns
         starts = np.full(len(samples), -1) if deletes is None else deletes.starts[samples]
         if deletes is not None:
@@ -130,9 +142,7 @@ class KnownLayouts:
         indices = [index_of.setdefault(id(layout), len(index_of)) for layout in found]
         if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
             codes, found = np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
-        if last is not None:
-            last.take(codes, found)
-        return LayoutsOfRows(codes, found, completed)
+        return LayoutsOfRows(codes, found, images)
 
     def _read(self, scanned: ScannedRows, samples: Array, completed: _SampleImages) -> list[Layout]:
         """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object."""

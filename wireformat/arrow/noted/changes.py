@@ -75,11 +75,8 @@ class NotedChanges(NamedTuple):
         if not len(chosen):
             return None
         own = self._chosen(chosen)
-        found = own._layouts(last)
+        found = own.noted.known.of(own.noted.scanned, own.noted.notes_of(own.settled.rows), last)
         return own._copied(keep, found, np.zeros(len(found.layouts), np.int64))
-
-    def _layouts(self, last: LastColumns | None) -> LayoutsOfRows:
-        return self.noted.known.of(self.noted.scanned, self.noted.notes_of(self.settled.rows), last)
 
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
@@ -88,7 +85,7 @@ class NotedChanges(NamedTuple):
         self, keep: Sequence[str], keeps_table: KeepsTable, last: LastColumns | None
     ) -> Iterator[tuple[TableName, NotedSelection]]:
         """Yields the tables of these rows, which must be row changes that the notes have; see `rows_by_table`."""
-        own, found = self, self._layouts(last)
+        own, found = self, self.noted.layouts_of(self.noted.notes_of(self.settled.rows), last)
         numbers, tables = tables_of(found.layouts)
         are_kept = np.array([keeps_table(table) for table in tables], bool)
         is_kept = are_kept[numbers[found.codes]]

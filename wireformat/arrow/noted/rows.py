@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
+from ..columns.completed_deletes import LastColumns
 from ..columns.gather import chosen_notes, record_batch
-from ..columns.known_layouts import KnownLayouts
+from ..columns.known_layouts import KnownLayouts, LayoutsOfRows
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
 from ..row_changes import IS_ROW_CHANGE
@@ -171,6 +172,28 @@ class NotedRows:
     def notes_of(self, rows: Array) -> Array:
         """Returns the rows in the notes of these rows, which must be there."""
         return rows if self.origins is None else self.origins[rows]
+
+    def layouts_of(self, notes: Array, last: LastColumns | None) -> LayoutsOfRows:
+        """Returns the layouts of these row changes in the notes, maybe among those of all of them.
+
+        last   see KnownLayouts.of
+        """
+        places, found = self._layouts
+        if found is None:
+            return self.known.of(self.scanned, notes, last)
+        chosen = places[notes]
+        found = found._replace(codes=found.codes[chosen], completed=found.completed.of(chosen))
+        if last is not None:
+            last.take(found.codes, found.layouts)
+        return found
+
+    @cached_property
+    def _layouts(self) -> tuple[Array, LayoutsOfRows | None]:
+        """For each row of the notes, its index among those of row changes, and the layouts of these for all readers."""
+        notes = self.notes_of(np.flatnonzero(self._are_noted_changes))
+        places = np.zeros(self.scanned.row_count, np.int64)
+        places[notes] = np.arange(len(notes))
+        return places, self.known.for_all(self.scanned, notes)
 
     def batch_of(self, rows: Array) -> pa.RecordBatch:
         """See RowSource."""

@@ -96,7 +96,7 @@ class NotedTables:
             self._take_batch(rows.batch_of(chosen))
             return
         notes = rows.notes_of(chosen[is_noted])
-        found = rows.known.of(rows.scanned, notes, None if bounds else self._last)
+        found = rows.layouts_of(notes, None if bounds else self._last)
         done = 0
         for start, stop in zip([0, *bounds], [*bounds, len(chosen)], strict=True):
             if start < stop and is_noted[start]:
