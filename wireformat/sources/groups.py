@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.arrays import batch_size
-from ..arrow.columns.completed_deletes import LastColumns
+from ..arrow.columns.last_columns import LastColumns
 from ..arrow.noted.changes import CommittedRows, KeepsTable, rows_by_table
 from ..arrow.noted.selection import NotedSelection, joined_selections
 from ..options.table_names import TableName

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arrow.columns.completed_deletes import LastColumns
+from ..arrow.columns.last_columns import LastColumns
 from ..arrow.noted.changes import CommittedRows, of_batch
 from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections
 from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table

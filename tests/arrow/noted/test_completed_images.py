@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def history(
     """Yields transactions on tables under REPLICA IDENTITY FULL; most values are NULL.
 
     alters   whether the tables get columns, and lose some. Some transactions are prepared then, and some of these
-             rolled back, with their columns
+             rolled back, with their columns, and some UPDATEs have no new row
     """
     names = [f"c{number}" for number in range(columns)]
     prepared: dict[int, list[str]] = {}
@@ -44,9 +44,10 @@ def history(
             left = {name: value for name, value in old.items() if value != "null"}
             if not random.randrange(10):
                 left = old
+            sent = said(new) if not alters or random.randrange(12) else "(no-tuple-data)"
             text = {
                 "I": f"INSERT: {said(new)}",
-                "U": f"UPDATE: old-key: {said(left)} new-tuple: {said(new)}",
+                "U": f"UPDATE: old-key: {said(left)} new-tuple: {sent}",
                 "D": f"DELETE: {said(left)}",
             }[kind]
             table = random.choice(("t", "t", "T"))
@@ -149,6 +150,40 @@ def test_deletes_that_leave_out_other_columns_share_a_layout(
     ask[question]()
     old_images = {message for messages in arrays for message in messages if b"public.t: DELETE" in message}
     assert 0 < len(layouts) < len(old_images) / 20
+
+
+def test_updates_without_a_new_row_are_no_deletes() -> None:
+    names = [f"c{number}" for number in range(12)]
+    insert = f"INSERT: {said(dict.fromkeys(names, '7'))}"
+    deletes = [f"DELETE: {said({one: '1', other: '1'})}" for one, other in combinations(names, 2)]
+    update = f"UPDATE: old-key: {said({'c0': '1'})} new-tuple: (no-tuple-data)"
+    for rows in ([*deletes, *[update] * 100], [*[update] * 100, *deletes]):
+        messages = [b"BEGIN 1", *(f"table a.t: {text}".encode() for text in [insert, *rows]), b"COMMIT 1"]
+        found, expected = (
+            wf.Capture(messages, FORMAT, engine=engine).typed("a.t").read_all() for engine in ("scan", "declaration")
+        )
+        assert found == expected
+
+
+def test_types_of_a_delete_with_a_new_row_are_those_of_this_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completed_layouts, "FEW_LAYOUTS", 0)
+    facts: dict[str, Any] = {"table_schema": "a", "table_name": "t"}
+
+    def image(names: str, type: str = "integer") -> wf.TupleData:
+        return wf.TupleData(tuple(names), ("1",) * len(names), (type,) * len(names))
+
+    events: list[wf.Event] = [
+        wf.Begin(xid=1),
+        wf.Delete(**facts, new=image("iabc", "text"), old=image("bc")),
+        *(wf.Delete(**facts, old=image(names)) for names in ("i", "ia", "b")),
+        wf.Insert(**facts, new=image("iab")),
+        wf.Commit(xid=1),
+    ]
+    messages = [*map(bytes, wf.encode(events, "mppdb-json"))]
+    found, expected = (
+        wf.Capture(messages, "mppdb-json", engine=engine).tables().to_pylist() for engine in ("scan", "declaration")
+    )
+    assert found == expected
 
 
 def test_few_columns_of_many_are_left_as_they_are(layouts: list[Layout]) -> None:

@@ -11,40 +11,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, Int
+from ..arrays import Array, Int, unused
 from ..jit.compiler import inner
 from ..scan.notes import COMPLETE, ENDS, NAME, PAIR, PRESENT, RELATION, TYPE, UNCHANGED_LENGTH, UNTYPED, VALUE
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .layouts import same_text
 
+NOT_COMPLETED, OWN_COLUMNS = -1, -2
+"""In place of where the columns of an image begin: it is as it was; it has those of the new image of its row."""
+
 
 class CompletedImages(NamedTuple):
     """The old images of rows, as they are completed.
 
-    chosen   bool[n]: which of them are
-    starts   int64[n]: where the values of such an image begin in `cells`
-    counts   int64[n]: how many they are
-    cells    int32[m]: the cell of each column in the notes, -1 for one that is left out
+    columns   int64[n]: where the columns of each begin among those of CompletedLayouts, or one of the numbers above.
+              Those of a new image are in its order, but first those that were sent
+    starts    int64[n]: where the values of an image begin in `cells`
+    counts    int64[n]: how many they are; 0 for an image that is not completed
+    cells     int32[m]: the cell of each column in the notes, -1 for one that is left out
     """
 
-    chosen: Array
+    columns: Array
     starts: Array
     counts: Array
     cells: Array
 
+    @classmethod
+    def none(cls, rows: int, cells: int) -> CompletedImages:
+        """Returns those of as many rows, none of which are completed, with room for as many cells."""
+        places = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        return cls(np.full(rows, NOT_COMPLETED), *places, unused(cells, np.int32))
+
     def of(self, indices: Array) -> CompletedImages:
         """Returns those of some of the rows, int64[k]."""
-        return CompletedImages(self.chosen[indices], self.starts[indices], self.counts[indices], self.cells)
-
-    def joined(self, others: CompletedImages) -> CompletedImages:
-        """Returns these and those of other rows."""
-        chosen, own = others.chosen, len(self.cells)
-        return CompletedImages(
-            self.chosen | chosen,
-            np.where(chosen, own + others.starts, self.starts),
-            np.where(chosen, others.counts, self.counts),
-            np.concatenate([self.cells, others.cells]),
-        )
+        return CompletedImages(self.columns[indices], self.starts[indices], self.counts[indices], self.cells)
 
 
 COLUMN_FIELDS = 2 * PAIR

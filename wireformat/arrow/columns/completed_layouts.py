@@ -1,14 +1,21 @@
-"""The layouts of row changes in the notes, of which old images that leave out columns are completed."""
+"""The layouts of row changes in the notes, of which old images that leave out columns are completed.
+
+An old image of an UPDATE gets the columns of its new one; that of a DELETE those that LastColumns says of its table.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
+from ...options.table_names import TableName
 from ..arrays import Array, Int, unused
 from ..codes import grouped
 from ..jit.compiler import compiled, inner
+from ..noted_texts import NotedTexts
 from ..scan.notes import (
     COMPLETE,
     DELETE,
@@ -16,18 +23,24 @@ from ..scan.notes import (
     GIVEN,
     HAS_UNCHANGED,
     IMAGE_BITS,
+    INSERT,
     KIND,
     MAPS,
     NEW,
     OLD,
+    PAIR,
     PRESENT,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TEXT_SLACK,
     UNCHANGED_LENGTH,
+    UNTYPED,
     VALUE,
     ScannedRows,
 )
-from .completed_deletes import CompletedDeletes, LastColumns, completed_deletes
 from .completed_images import (
     COLUMN_FIELDS,
+    OWN_COLUMNS,
     CompletedImages,
     cell_count,
     find_columns,
@@ -35,10 +48,17 @@ from .completed_images import (
     has_unsent,
     note_columns,
 )
-from .layouts import numbered_layouts
+from .last_columns import Columns, LastColumns
+from .layouts import numbered_layouts, same_text
 
 FEW_LAYOUTS = 32
 """So many layouts may differ in their old images alone before these are completed, which takes time for each row."""
+
+_MOST_CHANGES = 4
+"""How many times the known columns of a table may change in a batch of rows, before its DELETEs stay as they are."""
+
+_MOST_LEFT_OUT, _LEFT_OUT_AT_LEAST = 4, 8
+"""A completed image of a DELETE has at most so many times its own columns, and so many more: memory is bounded."""
 
 _OLD_BITS = 1 << GIVEN + OLD | 1 << COMPLETE + OLD
 
@@ -48,15 +68,17 @@ class CompletedLayouts(NamedTuple):
 
     codes     int64[n]: the number of the layout of each row
     samples   int64[m]: the index of a row of each layout
-    images    the old images. Those of UPDATEs have the columns of the new image, those first that were sent
-    deletes   the columns of those of DELETEs; None if none of these are completed
-    has_many_deletes   whether DELETEs have so many layouts that they would be completed
+    images    the old images
+    columns   int32[k, COLUMN_FIELDS]: the columns of those that do not have the columns of their new image
+    text      the text of the notes, with more at its end
+    has_many_deletes   whether DELETEs have so many layouts that they are completed if that is possible
     """
 
     codes: Array
     samples: Array
     images: CompletedImages
-    deletes: CompletedDeletes | None
+    columns: Array
+    text: Array
     has_many_deletes: bool
 
 
@@ -67,102 +89,233 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
     last   of the rows before; None if these are not all rows of their tables, in their order
     """
     codes, samples = numbered_layouts(scanned, rows)
-    starts, counts = np.zeros((2, len(rows)), np.int64)
-    images = CompletedImages(np.zeros(len(rows), bool), starts, counts, np.empty(0, np.int32))
-    deletes, has_many_deletes = None, False
+    images = CompletedImages.none(len(rows), 0)
+    columns, text, has_many_deletes = np.empty((0, COLUMN_FIELDS), np.int32), scanned.text, False
     if len(samples) > FEW_LAYOUTS:
-        without_old = _numbered_without_old(scanned, samples)
+        without_old = _numbered_without(scanned, samples, OLD)
         has_many = (np.bincount(without_old) > FEW_LAYOUTS)[without_old]
         are_deletes = has_many & (scanned.rows[KIND, samples] == DELETE)
+        has_many_deletes = bool(are_deletes.any())
         if has_many.any():
-            images.chosen[:] = (has_many & ~are_deletes)[codes]
-            images = _completed_updates(scanned, rows, images)
-            has_many_deletes = bool(are_deletes.any())
+            tables, known = np.full(len(samples), -1), []
             if last is not None and has_many_deletes:
-                deletes = completed_deletes(scanned, rows, codes, samples, are_deletes, last)
-            codes = np.where(images.chosen, len(samples) + without_old[codes], codes)
-        if deletes is not None:
-            images = images.joined(deletes.images)
-            codes = np.where(deletes.images.chosen, 2 * len(samples) + deletes.starts, codes)
+                tables, names = _tables_of(scanned, samples, are_deletes)
+                known = [last.of(name) for name in names]
+            images, columns, text = _completed(scanned, rows, codes, samples, has_many & ~are_deletes, tables, known)
+            of_columns = images.columns
+            codes = np.where(of_columns == OWN_COLUMNS, len(samples) + without_old[codes], codes)
+            codes = np.where(of_columns >= 0, 2 * len(samples) + of_columns, codes)
     firsts, codes = grouped(codes)
     order = np.argsort(firsts)  # as the layouts occur
-    return CompletedLayouts(np.argsort(order)[codes], firsts[order], images, deletes, has_many_deletes)
+    return CompletedLayouts(np.argsort(order)[codes], firsts[order], images, columns, text, has_many_deletes)
 
 
-def _numbered_without_old(scanned: ScannedRows, samples: Array) -> Array:
-    """Returns the number of the layout that each of these rows would have without its old image, int64[m]."""
+def _numbered_without(scanned: ScannedRows, samples: Array, first: int) -> Array:
+    """Returns the number of the layout that each of these rows would have without some maps, int64[m].
+
+    first   OLD for the old image; NEW for all maps and the kind, so that rows of a table have the same number
+    """
     rows = scanned.rows[:, np.stack([np.maximum(samples - 1, 0), samples], axis=1).reshape(-1)]
     rows[ENDS : ENDS + len(MAPS), ::2] = np.where(samples > 0, rows[ENDS : ENDS + len(MAPS), ::2], 0)
-    rows[ENDS + OLD] = 0
-    rows[PRESENT] &= ~_OLD_BITS
+    if first == OLD:
+        rows[ENDS + OLD] = 0
+        rows[PRESENT] &= ~_OLD_BITS
+    else:
+        rows[ENDS : ENDS + len(MAPS)] = rows[KIND] = rows[PRESENT] = 0
     return numbered_layouts(scanned._replace(rows=rows), np.arange(1, 2 * len(samples), 2))[0]
 
 
-def _completed_updates(scanned: ScannedRows, rows: Array, images: CompletedImages) -> CompletedImages:
-    """Completes the old images that are chosen, of rows that have both, and whose old image is part of the new one."""
-    needed, widest = _choose(scanned.rows, rows, images.chosen)
-    cells, columns = unused(needed, np.int32), unused((2 * widest, COLUMN_FIELDS), np.int32)
-    notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text, scanned.dictionary
-    _complete(*notes, *images[:-1], cells, columns)
-    return images._replace(cells=cells)
+def _tables_of(scanned: ScannedRows, samples: Array, are_deletes: Array) -> tuple[Array, list[TableName]]:
+    """Returns the tables of some layouts, and for each of all layouts the index among them, int64[m], or -1.
 
-
-@compiled
-def _choose(rows: Array, chosen_rows: Array, chosen: Array) -> tuple[Int, Int]:
-    """Clears chosen[n] for rows whose old image has all columns of the new one, or none, or that lack an image.
-
-    Returns how many cells `_complete` needs, and the most columns of an image.
+    samples   int64[m]: a row of each layout
     """
-    total = widest = np.int64(0)
-    for index in range(len(chosen)):
-        row = chosen_rows[index]
-        present = rows[PRESENT, row]
-        count, own = cell_count(rows, row, NEW), cell_count(rows, row, OLD)
-        chosen[index] &= present >> GIVEN & IMAGE_BITS == IMAGE_BITS and own > 0 and own < count
-        if chosen[index]:
-            total += 2 * count if present >> HAS_UNCHANGED & 1 else count
-            widest = max(widest, count)
-    return total, widest
+    numbers = _numbered_without(scanned, samples, NEW)
+    chosen, firsts = np.unique(numbers[are_deletes], return_index=True)
+    index_of = np.full(numbers.max() + 1, -1)
+    index_of[chosen] = np.arange(len(chosen))
+    fields = [TABLE_SCHEMA, TABLE_SCHEMA + 1, TABLE_NAME, TABLE_NAME + 1]
+    pairs = scanned.rows[fields][:, samples[are_deletes][firsts]].T.reshape(-1, PAIR).astype(np.int32)
+    names = NotedTexts(pairs, scanned.source, scanned.text).strings().fill_null("").to_pylist()
+    return index_of[numbers], [*zip(names[::2], names[1::2], strict=True)]
+
+
+def _completed(
+    scanned: ScannedRows,
+    rows: Array,
+    codes: Array,
+    samples: Array,
+    are_updates: Array,
+    tables: Array,
+    known: Sequence[Columns],
+) -> tuple[CompletedImages, Array, Array]:
+    """Returns completed images, with the columns and the text of CompletedLayouts.
+
+    codes, samples   int64[n], int64[m]: the layouts of the rows, and a row of each
+    are_updates      bool[m]: the layouts whose old images may get the columns of the new one
+    tables           int64[m]: the table of each layout; below 0 if none of its DELETEs is completed
+    known            the known columns of these tables
+    """
+    columns, states, text = _noted_columns(known, scanned.text)
+    ends = scanned.rows[ENDS : ENDS + OLD + 1]
+    new, old = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
+    widest = np.zeros(len(known), np.int64)
+    np.maximum.at(widest, tables[tables >= 0], np.maximum(new, old)[tables >= 0])
+    most = int(max(new.max(), old.max(), states[:, _COUNT].max(initial=0)))
+    room = unused((int(len(columns) + _MOST_CHANGES * widest.sum() + 2 * most), COLUMN_FIELDS), np.int32)
+    room[: len(columns)] = columns
+    are_deletes = (tables >= 0) & (scanned.rows[KIND, samples] == DELETE)
+    needed = are_updates * 2 * new + are_deletes * (_MOST_LEFT_OUT * old + _LEFT_OUT_AT_LEAST)
+    images = CompletedImages.none(len(rows), int(needed[codes].sum()) + most)
+    notes = scanned.rows, rows, scanned.cells, scanned.source, text, scanned.dictionary
+    _complete(*notes, are_updates[codes], tables[codes], states, room, len(columns), *images)
+    return images, room, text
+
+
+_BEGIN, _COUNT, _IS_UNTYPED, _ARE_ALL, _ARE_SURE, _CHANGES = range(6)
+"""What is known of the columns of a table: where they begin and how many they are; whether they have no types; whether
+they are those of an INSERT, which has all columns of its version; whether no name occurs twice; and how many times they
+have changed."""
+
+
+def _noted_columns(known: Sequence[Columns], text: Array) -> tuple[Array, Array, Array]:
+    """Returns the known columns of tables as notes, int32[m, COLUMN_FIELDS], what is known, int64[k, 6], and the text.
+
+    text   of the notes, to whose end the names and types are added
+    """
+    counts = [len(columns) for columns in known]
+    states = np.zeros((len(known), _CHANGES + 1), np.int64)
+    states[:, _BEGIN] = np.cumsum(counts) - counts
+    states[:, _COUNT] = counts
+    states[:, _IS_UNTYPED] = [None in columns.values() for columns in known]
+    states[:, _ARE_SURE] = True
+    encoded = [
+        (part or "").encode(errors="surrogatepass")
+        for columns in known
+        for part in chain.from_iterable(columns.items())
+    ]
+    if not encoded:
+        return np.empty((0, COLUMN_FIELDS), np.int32), states, text
+    lengths = np.array([*map(len, encoded)])
+    pairs = np.stack([~(len(text) + np.cumsum(lengths) - lengths), lengths], axis=1).astype(np.int32)
+    more = np.frombuffer(b"".join(encoded) + bytes(TEXT_SLACK), np.uint8)
+    return pairs.reshape(-1, COLUMN_FIELDS), states, np.concatenate([text, more])
 
 
 @compiled
 def _complete(
     rows: Array,
-    chosen_rows: Array,
+    chosen: Array,
     cells: Array,
     source: Array,
     text: Array,
     dictionary: Array,
-    chosen: Array,
+    are_updates: Array,
+    tables: Array,
+    states: Array,
+    columns: Array,
+    noted: Int,
+    of_columns: Array,
     starts: Array,
     counts: Array,
     found: Array,
-    columns: Array,
 ) -> None:
-    """Fills starts[n], counts[n] and found[m] for old images that are part of the new one; clears chosen[n] for others.
+    """Fills CompletedImages: of_columns[n], starts[n], counts[n] and found[m].
 
-    columns   int32[at least twice those of an image, COLUMN_FIELDS]
+    are_updates, tables   bool[n], int64[n]: see `_completed`
+    states    int64[k, 6], changed: what is known of each table
+    columns   int32[m, COLUMN_FIELDS]: `noted` are known at the beginning; filled after them
     """
     used = np.int64(0)
     for index in range(len(chosen)):
-        if not chosen[index]:
+        row, table = chosen[index], tables[index]
+        present = rows[PRESENT, row]
+        new, old = cell_count(rows, row, NEW), cell_count(rows, row, OLD)
+        images = present >> GIVEN & IMAGE_BITS
+        if are_updates[index] and images == IMAGE_BITS and 0 < old < new and not has_unsent(rows, cells, row, OLD):
+            note_columns(rows, cells, dictionary, row, NEW, columns, noted)
+            note_columns(rows, cells, dictionary, row, OLD, columns, noted + new)
+            if find_columns(source, text, columns, noted + new, old, noted, new, found, used):
+                _count_from(found, used, new, first_cell(rows, row, OLD))
+                if present >> HAS_UNCHANGED & 1:
+                    _move_unsent(rows, cells, row, found, used)
+                    used += new
+                of_columns[index], starts[index], counts[index] = OWN_COLUMNS, used, new
+                used += new
+        if table < 0:
             continue
-        row = chosen_rows[index]
-        count, own = cell_count(rows, row, NEW), cell_count(rows, row, OLD)
-        note_columns(rows, cells, dictionary, row, NEW, columns, 0)
-        note_columns(rows, cells, dictionary, row, OLD, columns, count)
-        chosen[index] = not has_unsent(rows, cells, row, OLD) and find_columns(
-            source, text, columns, count, own, 0, count, found, used
-        )
-        if chosen[index]:
-            for step in range(count):
-                if found[used + step] >= 0:
-                    found[used + step] += first_cell(rows, row, OLD)
-            if rows[PRESENT, row] >> HAS_UNCHANGED & 1:
-                _move_unsent(rows, cells, row, found, used)
+        begin, count = states[table, _BEGIN], states[table, _COUNT]
+        kind, is_untyped = rows[KIND, row], present >> UNTYPED & 1
+        fits = is_untyped == states[table, _IS_UNTYPED] and not has_unsent(rows, cells, row, OLD)
+        if kind == INSERT:
+            fits = fits and states[table, _ARE_ALL] == 1 and new == count
+        for map_index in range(NEW, OLD + 1):
+            own = cell_count(rows, row, map_index)
+            if fits and own > 0:
+                note_columns(rows, cells, dictionary, row, map_index, columns, noted)
+                fits = find_columns(source, text, columns, noted, own, begin, count, found, used)
+        if (
+            fits
+            and kind == DELETE
+            and images == 1 << OLD
+            and 0 < old < count <= _MOST_LEFT_OUT * old + _LEFT_OUT_AT_LEAST
+        ):
+            if not states[table, _ARE_SURE]:
+                fits = _all_differ(source, text, columns, begin, count)
+                states[table, _ARE_SURE] = fits
+            if fits:
+                _count_from(found, used, count, first_cell(rows, row, OLD))
+                of_columns[index], starts[index], counts[index] = begin, used, count
                 used += count
-            starts[index], counts[index] = used, count
-            used += count
+        if not fits:
+            states[table, _COUNT] = 0
+            map_index = NEW if images & 1 << NEW else OLD
+            own = cell_count(rows, row, map_index)
+            if states[table, _CHANGES] < _MOST_CHANGES and not (kind == DELETE and map_index == NEW):
+                states[table, _CHANGES] += 1
+                note_columns(rows, cells, dictionary, row, map_index, columns, noted)
+                if _are_named(source, text, columns, noted, own, present):
+                    states[table, _BEGIN], states[table, _COUNT], states[table, _IS_UNTYPED] = noted, own, is_untyped
+                    states[table, _ARE_ALL], states[table, _ARE_SURE] = kind == INSERT, False
+                    noted += own
+
+
+@inner
+def _count_from(found: Array, begin: Int, count: Int, first: Int) -> None:
+    """Adds the index of an image's first cell to the columns that it has."""
+    for step in range(begin, begin + count):
+        if found[step] >= 0:
+            found[step] += first
+
+
+@inner
+def _are_named(source: Array, text: Array, columns: Array, begin: Int, count: Int, present: Int) -> bool:
+    """Whether the version of a row has these columns of it, if their names differ: they have names, and types."""
+    if count == 0 or present >> COMPLETE & IMAGE_BITS or present >> HAS_UNCHANGED & 1:
+        return False
+    for one in range(begin, begin + count):
+        start, length = np.int64(columns[one, 0]), np.int64(columns[one, 1])
+        if length <= 0 or (columns[one, PAIR + 1] <= 0 and not present >> UNTYPED & 1):
+            return False
+        if one == begin and (source[start] if start >= 0 else text[~start]) == _DOLLAR:
+            return False
+    return True
+
+
+@inner
+def _all_differ(source: Array, text: Array, columns: Array, begin: Int, count: Int) -> bool:
+    """Whether no two of some columns have the same name."""
+    for one in range(begin, begin + count):
+        start, length = np.int64(columns[one, 0]), np.int64(columns[one, 1])
+        for other in range(begin, one):
+            its_start, its_length = np.int64(columns[other, 0]), np.int64(columns[other, 1])
+            if same_text(source, text, start, length, its_start, its_length):
+                return False
+    return True
+
+
+_DOLLAR = ord("$")
+"""The names of columns that have numbers begin with it."""
 
 
 @inner

@@ -36,9 +36,9 @@ from ..scan.notes import (
     ScannedRows,
 )
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
-from .completed_deletes import LastColumns
-from .completed_images import COLUMN_FIELDS, CompletedImages
+from .completed_images import NOT_COMPLETED, OWN_COLUMNS, CompletedImages
 from .completed_layouts import CompletedLayouts, completed_layouts
+from .last_columns import LastColumns
 from .layouts import Layout, LayoutImage
 
 MOST_BYTES = 1 << 24
@@ -69,25 +69,6 @@ class LayoutsOfRows(NamedTuple):
         firsts, numbers = grouped(codes)
         layouts = [self.layouts[code] for code in codes[firsts].tolist()]
         return self._replace(codes=numbers, layouts=layouts, completed=self.completed.of(indices))
-
-
-class _SampleImages(NamedTuple):
-    """The completed old images of some rows.
-
-    chosen    bool[n]: whether a row has one
-    counts    int64[n]: its number of columns
-    starts    int64[n]: where these begin in `columns`; -1 if they are those of the new image
-    columns   int32[m, COLUMN_FIELDS]
-    """
-
-    chosen: Array
-    counts: Array
-    starts: Array
-    columns: Array
-
-
-_OWN_COLUMNS = np.empty((0, COLUMN_FIELDS), np.int32)
-"""The columns of completed images if all are those of the new images."""
 
 
 class _Kept:
@@ -131,29 +112,32 @@ class KnownLayouts:
 
     def _found(self, scanned: ScannedRows, rows: Array, completed: CompletedLayouts) -> LayoutsOfRows:
         """Returns layouts, none of them twice."""
-        codes, samples, images, deletes, _ = completed
-        chosen = images.chosen[samples], images.counts[samples]
-        columns = _OWN_COLUMNS if deletes is None else deletes.columns
-        starts = np.full(len(samples), -1) if deletes is None else deletes.starts[samples]
-        if deletes is not None:
-            scanned = scanned._replace(text=deletes.text)
-        found = self._read(scanned, rows[samples], _SampleImages(*chosen, starts, columns))
+        codes, samples, images, columns, text, _ = completed
+        scanned = scanned._replace(text=text)
+        found = self._read(scanned, rows[samples], images.columns[samples], images.counts[samples], columns)
         index_of: dict[int, int] = {}
         indices = [index_of.setdefault(id(layout), len(index_of)) for layout in found]
         if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
             codes, found = np.array(indices, np.int64)[codes], [*{id(layout): layout for layout in found}.values()]
         return LayoutsOfRows(codes, found, images)
 
-    def _read(self, scanned: ScannedRows, samples: Array, completed: _SampleImages) -> list[Layout]:
-        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object."""
+    def _read(
+        self, scanned: ScannedRows, samples: Array, starts: Array, counts_of_old: Array, columns: Array
+    ) -> list[Layout]:
+        """Returns the layouts of these rows of the notes, int64[n]; equal ones are the same object.
+
+        starts, counts_of_old   int64[n]: the columns of their old images; see CompletedImages
+        columns                 see CompletedLayouts
+        """
         ends = scanned.rows[ENDS : ENDS + len(MAPS)]
         counts = ends[:, samples] - np.where(samples > 0, ends[:, samples - 1], 0)
-        are_completed = completed.chosen
-        counts[OLD] = np.where(are_completed, completed.counts, counts[OLD])
+        are_completed = starts != NOT_COMPLETED
+        counts[OLD] = np.where(are_completed, counts_of_old, counts[OLD])
         bounds = np.cumsum(np.append(0, _TABLE_TEXTS + 2 * counts.sum(axis=0)))
         pairs = unused((int(bounds[-1]), PAIR), np.int32)
         is_unsent = np.zeros(len(pairs), bool)
-        _note_texts(scanned.rows, scanned.cells, scanned.dictionary, samples, *completed, pairs, is_unsent)
+        notes = scanned.rows, scanned.cells, scanned.dictionary
+        _note_texts(*notes, samples, starts, counts_of_old, columns, pairs, is_unsent)
         texts = NotedTexts(pairs, scanned.source, scanned.text).strings()
         _, offsets, data = texts.buffers()
         heads = np.stack(
@@ -220,9 +204,8 @@ def _note_texts(
     cells: Array,
     dictionary: Array,
     samples: Array,
-    are_completed: Array,
-    counts: Array,
     starts: Array,
+    counts: Array,
     columns: Array,
     pairs: Array,
     is_unsent: Array,
@@ -231,7 +214,7 @@ def _note_texts(
     the details.
 
     samples     int64[m]: the rows
-    are_completed, counts, starts, columns   see _SampleImages
+    starts, counts, columns   int64[m], int64[m], int32[k, COLUMN_FIELDS]: the columns of their completed old images
     pairs       int32[n, 2], filled
     is_unsent   bool[n], zeros: filled for names of columns that were not sent
     """
@@ -243,16 +226,14 @@ def _note_texts(
             pairs[done, 0], pairs[done, 1] = rows[field, row], rows[field + 1, row]
             done += 1
         for part_index in range(NEW, DETAIL + 1):
-            map_index = part_index
-            if part_index == OLD and are_completed[index]:
-                if starts[index] >= 0:
-                    for step in range(counts[index]):
-                        for part in range(PAIR):
-                            pairs[done + step, part] = columns[starts[index] + step, part]
-                            pairs[done + counts[index] + step, part] = columns[starts[index] + step, PAIR + part]
-                    done += 2 * counts[index]
-                    continue
-                map_index = NEW
+            if part_index == OLD and starts[index] >= 0:
+                for step in range(counts[index]):
+                    for part in range(PAIR):
+                        pairs[done + step, part] = columns[starts[index] + step, part]
+                        pairs[done + counts[index] + step, part] = columns[starts[index] + step, PAIR + part]
+                done += 2 * counts[index]
+                continue
+            map_index = NEW if part_index == OLD and starts[index] == OWN_COLUMNS else part_index
             begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
             count = rows[ENDS + map_index, row] - begin
             is_complete = map_index != DETAIL and present >> (COMPLETE + map_index) & 1

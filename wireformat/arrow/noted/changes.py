@@ -14,8 +14,8 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import in_groups
-from ..columns.completed_deletes import LastColumns
 from ..columns.known_layouts import LayoutsOfRows
+from ..columns.last_columns import LastColumns
 from ..columns.layouts import are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import SettledRows, committed_rows

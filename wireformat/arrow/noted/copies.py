@@ -69,7 +69,7 @@ def copied_rows(
     ordered = np.empty(len(rows), np.int64)
     places = np.cumsum(totals, axis=0) - totals
     notes = scanned.rows, rows, scanned.cells, scanned.source, scanned.text
-    _copy_values(*notes, codes, groups, *completed, *transactions, places, starts, facts, ordered, pairs, target)
+    _copy_values(*notes, codes, groups, *completed[1:], *transactions, places, starts, facts, ordered, pairs, target)
     return NotedSelection(ordered, layouts, noted_texts_of(pairs, target), starts, facts, columns, len(rows))
 
 
@@ -131,7 +131,6 @@ def _copy_values(
     text: Array,
     codes: Array,
     groups: Array,
-    are_completed: Array,
     its_starts: Array,
     its_counts: Array,
     its_cells: Array,
@@ -148,7 +147,7 @@ def _copy_values(
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
     codes, groups   see `copied_rows`
-    are_completed, its_starts, its_counts, its_cells   see CompletedImages
+    its_starts, its_counts, its_cells   see CompletedImages
     transactions, ordinals, of_transactions   see TransactionsOfRows
     places          int64[k, _PLACES], changed: where the next row, value and byte of each group are written;
                     COPIED_AT_ONCE bytes follow the last byte of each
@@ -175,7 +174,7 @@ def _copy_values(
         for map_index in range(NEW, OLD + 1):
             starts[map_index - NEW, target_row] = count
             begin, end = np.int64(rows[ENDS + map_index, row - 1] if row > 0 else 0), rows[ENDS + map_index, row]
-            is_completed = map_index == OLD and are_completed[index]
+            is_completed = map_index == OLD and its_counts[index] > 0
             if is_completed:
                 begin = its_starts[index]
                 end = begin + its_counts[index]

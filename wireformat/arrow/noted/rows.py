@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
-from ..columns.completed_deletes import LastColumns
 from ..columns.gather import chosen_notes, record_batch
 from ..columns.known_layouts import KnownLayouts, LayoutsOfRows
+from ..columns.last_columns import LastColumns
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
 from ..row_changes import IS_ROW_CHANGE

@@ -14,7 +14,7 @@ from ...options.reading import KINDS
 from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import grouped
-from ..columns.completed_deletes import LastColumns
+from ..columns.last_columns import LastColumns
 from ..columns.layouts import Layout
 from ..jit.compiler import compiled
 from ..row_changes import TABLE_KINDS, TABLE_RELATION
