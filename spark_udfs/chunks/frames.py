@@ -134,15 +134,17 @@ class Messages:
         divided = [part.alias(f"p{index}") for index, part in enumerate((F.spark_partition_id(), *parts))]
         names = [f"s{index}" for index in range(len(streams))]
         row = F.monotonically_increasing_id().alias("row")
+        # the columns of groups are asked for: a setting of the session leaves them out
+        kept = [f"first({name}) AS of_{name}" for name in (*names, "p0")]
         try:
             found = (
                 self.df.select(*streams, *divided, row, position.alias("at"))
                 .groupBy(*names, *[f"p{index}" for index in range(len(divided))])
                 .agg(
-                    *[F.expr(text) for text in ("min(at) AS first", "max(at) AS last", "min(row) AS row")],
+                    *[F.expr(text) for text in (*kept, "min(at) AS first", "max(at) AS last", "min(row) AS row")],
                     *[F.expr(text) for text in ("first(at) <> min(at)", "last(at) <> max(at)")],
                 )
-                .orderBy(*names, "first")
+                .orderBy(*[f"of_{name}" for name in names], "first")
                 .limit(most)
                 .collect()
             )
@@ -153,7 +155,14 @@ class Messages:
         if len(found) == most:
             return None
         return [
-            Extent(tuple(row[: len(names)]), tuple(row["first"]), tuple(row["last"]), row["p0"], row["row"], *row[-2:])
+            Extent(
+                tuple(row[f"of_{name}"] for name in names),
+                tuple(row["first"]),
+                tuple(row["last"]),
+                row["of_p0"],
+                row["row"],
+                *row[-2:],
+            )
             for row in found
         ]
 

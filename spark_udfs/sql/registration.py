@@ -18,13 +18,13 @@ LSN_FUNCTIONS = (
     COMMENT 'An LSN as the servers print it: 0/CFE5C80. Takes the bigint with the same bits.'
     RETURN concat(hex(shiftrightunsigned(lsn, 32)), '/', hex(lsn & 4294967295))
     """,
-    r"""
+    """
     CREATE OR REPLACE TEMPORARY FUNCTION lsn_value(text STRING)
     RETURNS BIGINT
     COMMENT 'The bigint with the bits of an LSN such as 0/CFE5C80.'
     RETURN CASE
         WHEN text IS NULL THEN NULL
-        WHEN text RLIKE r'^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}\z' THEN
+        WHEN text <> '' AND text = regexp_extract(text, '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}', 0) THEN
             shiftleft(CAST(conv(split_part(text, '/', 1), 16, 10) AS BIGINT), 32)
             | CAST(conv(split_part(text, '/', 2), 16, 10) AS BIGINT)
         ELSE raise_error(concat(
@@ -32,7 +32,9 @@ LSN_FUNCTIONS = (
     END
     """,
 )
-"""The SQL statements that create the functions. `wireformat.lsn` does the same in Python."""
+"""The SQL statements that create the functions. `wireformat.lsn` does the same in Python.
+
+They have no backslash, which a setting of the session may keep as it is."""
 
 
 def register(spark: SparkSession) -> None:

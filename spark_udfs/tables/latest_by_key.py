@@ -225,7 +225,7 @@ def _jump(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
     pairs = (
         nodes.select(F.explode(meets).alias("meet"))
         .select("meet.*")
-        .where("where is not null")
+        .where(F.col("where").isNotNull())
         .groupBy("where")
         .agg(F.first("here", ignorenulls=True).alias("here"), F.first("asks", ignorenulls=True).alias("asks"))
     )

@@ -50,18 +50,13 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
     found = counted.groupBy(*values).agg(
         (F.sum("step") - F.least(F.min("balance"), F.lit(0))).alias("left"),
         F.max_by("_sequence", last).alias("_sequence"),
-        *([F.max_by(F.struct(*values), last).alias("row")] if _has_floats(rows.fields) else []),
+        # by grouping, Spark makes 0 of -0, and a setting of the session leaves out what it groups by
+        F.max_by(F.struct(*values), last).alias("row"),
     )
-    prefix = "row." if "row" in found.columns else ""
     shown = zip([*streams, *names.values()], [*rows.streams, *rows.fields], strict=True)
-    columns = [F.col(prefix + name).alias(field.name, metadata=field.metadata) for name, field in shown]
-    twins = found.select("*", F.explode(F.array_repeat(F.lit(0), F.col("left").cast("int"))))
+    columns = [F.col(f"row.{name}").alias(field.name, metadata=field.metadata) for name, field in shown]
+    twins = found.select("row", "_sequence", F.explode(F.array_repeat(F.lit(0), F.col("left").cast("int"))))
     return twins.select(*columns, "_sequence", F.lit(None).cast("array<string>").alias("_unchanged"))
-
-
-def _has_floats(fields: Iterable[StructField]) -> bool:
-    """Whether columns have floats. By grouping, Spark makes 0 of -0."""
-    return any(name in field.dataType.simpleString() for field in fields for name in ("float", "double"))
 
 
 def rows_in_order(rows: TypedRows, changes: DataFrame) -> DataFrame:

@@ -142,8 +142,9 @@ class TypedRows:
         last, *names = free_names(found.columns, 1 + len(self.streams))
         truncates = (
             self.all.where(self.is_truncate)
-            .groupBy(*[column.alias(name) for column, name in zip(self.stream, names, strict=True)])
-            .agg(F.max(self.position).alias(last))
+            .groupBy(*self.stream)
+            .agg(F.max(self.position).alias(last), *self._named_stream(names))
+            .select(last, *names)  # whether Spark keeps the columns of groups is a setting of the session
         )
         same = [column == F.col(name) for column, name in zip(self.stream, names, strict=True)]
         return found.join(F.broadcast(truncates), reduce(and_, [*same, self.position <= F.col(last)]), "left_anti")
@@ -156,9 +157,9 @@ class TypedRows:
         """
         first, last, *names = free_names(self.all.columns, 2 + len(self.streams))
         has_id = F.when(self.relation_id.isNotNull(), self.position)
-        relations = self.all.groupBy(
-            *[column.alias(name) for column, name in zip(self.stream, names, strict=True)]
-        ).agg(F.min_by(self.relation_id, has_id).alias(first), F.max_by(self.relation_id, has_id).alias(last))
+        ids = F.min_by(self.relation_id, has_id).alias(first), F.max_by(self.relation_id, has_id).alias(last)
+        groups = self.all.groupBy(*self.stream).agg(*ids, *self._named_stream(names))
+        relations = groups.select(first, last, *names)
         same = [column.eqNullSafe(F.col(name)) for column, name in zip(self.stream, names, strict=True)]
         is_of_last = F.coalesce(self.relation_id, F.col(first)).eqNullSafe(F.col(last))
         found = self.all.join(F.broadcast(relations), reduce(and_, [*same, is_of_last]), "left_semi")
@@ -174,6 +175,10 @@ class TypedRows:
     def stream(self) -> list[Column]:
         """The columns that identify a stream."""
         return [column_of(field) for field in self.streams]
+
+    def _named_stream(self, names: Sequence[str]) -> list[Column]:
+        """The columns that identify a stream, of a group of its rows, under other names."""
+        return [F.first(column).alias(name) for column, name in zip(self.stream, names, strict=True)]
 
     def old(self, name: str) -> Column:
         """Returns the column of the before image."""
