@@ -36,8 +36,7 @@ from ..scan.notes import (
     ScannedRows,
 )
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
-from .completed_images import NOT_COMPLETED, OWN_COLUMNS, CompletedImages
-from .completed_layouts import CompletedLayouts, completed_layouts
+from .completed_layouts import NOT_COMPLETED, OWN_COLUMNS, CompletedImages, CompletedLayouts, completed_layouts
 from .last_columns import LastColumns
 from .layouts import Layout, LayoutImage
 
