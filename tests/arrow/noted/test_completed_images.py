@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,9 @@ def test_types_of_a_delete_with_a_new_row_are_those_of_this_row(monkeypatch: pyt
         wf.Delete(**facts, new=image("iabc", "text"), old=image("bc")),
         *(wf.Delete(**facts, old=image(names)) for names in ("i", "ia", "b")),
         wf.Insert(**facts, new=image("iab")),
+        wf.Insert(**facts, new=image("iabc")),
+        wf.Delete(**facts, new=replace(image("ia"), types=("integer", "text")), old=image("ab")),
+        *(wf.Delete(**facts, old=image(names)) for names in ("i", "ia", "b")),
         wf.Commit(xid=1),
     ]
     messages = [*map(bytes, wf.encode(events, "mppdb-json"))]

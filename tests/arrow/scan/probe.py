@@ -20,6 +20,7 @@ import numba.core.dispatcher
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.arrow.columns import completed_layouts
 from wireformat.arrow.engine import faults
 from wireformat.arrow.jit import compiler as compiled
 from wireformat.arrow.readers.reader import FEW_TEXTS
@@ -88,6 +89,13 @@ _IMAGE = wf.TupleData(("a", "b", "c", "d"), ("1", None, r"\x00ff", '{"\xe9 "}'),
 _CHANGES = [wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(FEW_TEXTS)]
 TYPED = list(wf.encode([wf.Begin(lsn=1, csn=1, first_lsn=1), *_CHANGES, wf.Commit(lsn=9, xid=1)], FORMAT))
 """Messages of a transaction with rows of one table."""
+
+
+LEFT_OUT = [
+    *(b"BEGIN 1", b"table s.t: DELETE: a[text]:'x'", b"table s.t: INSERT: a[text]:'x' b[text]:'y'"),
+    *(b"table s.t: UPDATE: old-key: a[text]:'x' new-tuple: a[text]:'x' b[text]:'y'", b"COMMIT 1"),
+]
+"""Old images that leave out columns."""
 
 
 _BAD_EVENT = wf.Insert(lsn=1, table_schema="s", table_name="t", new=wf.TupleData(("a",), ("\xe9",), ("text",)))
@@ -166,6 +174,12 @@ def use_everything() -> str:
         for format, bad in BAD_BYTES.items():
             digest.update(repr(rows(wf.arrow.changes([bad], format, mode="PERMISSIVE"))).encode())
     digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
+    pieces = pa.chunked_array(
+        [LEFT_OUT, LEFT_OUT], pa.binary()
+    )  # the second piece has columns that the first one tells
+    with patch.object(completed_layouts, "FEW_LAYOUTS", 0), patch.object(message_batches, "COUNTED_BYTES", 1 << 40):
+        capture = wf.Capture(pieces, "test-decoding", drop_resent=False)
+        digest.update(repr(capture.typed("s.t").read_all().to_pylist()).encode())
     digest.update(repr(summarized(ChunkCapture(TYPED, FORMAT)).observed).encode())
     return digest.hexdigest()
 

@@ -132,9 +132,9 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
                 tables, names = _tables_of(scanned, samples, are_deletes)
                 known = [last.of(name) for name in names]
             images, columns, text = _completed(scanned, rows, codes, samples, has_many & ~are_deletes, tables, known)
-            of_columns = images.columns
-            codes = np.where(of_columns == OWN_COLUMNS, len(samples) + without_old[codes], codes)
-            codes = np.where(of_columns >= 0, 2 * len(samples) + of_columns, codes)
+            rest = len(samples) + without_old[codes]  # rows of a table may differ in details
+            codes = np.where(images.columns == OWN_COLUMNS, rest, codes)
+            codes = np.where(images.columns >= 0, (images.columns + 1) * len(samples) + rest, codes)
     firsts, codes = grouped(codes)
     order = np.argsort(firsts)  # as the layouts occur
     return CompletedLayouts(np.argsort(order)[codes], firsts[order], images, columns, text, has_many_deletes)
@@ -145,7 +145,8 @@ def _numbered_without(scanned: ScannedRows, samples: Array, first: int) -> Array
 
     first   OLD for the old image; NEW for all maps and the kind, so that rows of a table have the same number
     """
-    rows = scanned.rows[:, np.stack([np.maximum(samples - 1, 0), samples], axis=1).reshape(-1)]
+    before_and_own = np.stack([np.maximum(samples - 1, 0), samples], axis=1).reshape(-1)
+    rows = np.ascontiguousarray(scanned.rows[:, before_and_own])  # for others it would be compiled once more
     rows[ENDS : ENDS + len(MAPS), ::2] = np.where(samples > 0, rows[ENDS : ENDS + len(MAPS), ::2], 0)
     if first == OLD:
         rows[ENDS + OLD] = 0
@@ -276,7 +277,8 @@ def _complete(
             continue
         begin, count = states[table, _BEGIN], states[table, _COUNT]
         kind, is_untyped = rows[KIND, row], present >> UNTYPED & 1
-        fits = is_untyped == states[table, _IS_UNTYPED] and not has_unsent(rows, cells, row, OLD)
+        is_mixed = kind == DELETE and images & 1 << NEW  # the types of its new image are taken for those of the old one
+        fits = not is_mixed and is_untyped == states[table, _IS_UNTYPED] and not has_unsent(rows, cells, row, OLD)
         if kind == INSERT:
             fits = fits and states[table, _ARE_ALL] == 1 and new == count
         for map_index in range(NEW, OLD + 1):
@@ -301,7 +303,7 @@ def _complete(
             states[table, _COUNT] = 0
             map_index = NEW if images & 1 << NEW else OLD
             own = cell_count(rows, row, map_index)
-            if states[table, _CHANGES] < _MOST_CHANGES and not (kind == DELETE and map_index == NEW):
+            if states[table, _CHANGES] < _MOST_CHANGES and not is_mixed:
                 states[table, _CHANGES] += 1
                 note_columns(rows, cells, dictionary, row, map_index, columns, noted)
                 if _are_named(source, text, columns, noted, own, present):
