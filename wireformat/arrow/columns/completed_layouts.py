@@ -122,14 +122,15 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
     images = CompletedImages.none(len(rows), 0)
     columns, text, has_many_deletes = np.empty((0, COLUMN_FIELDS), np.int32), scanned.text, False
     if len(samples) > FEW_LAYOUTS:
-        without_old = _numbered_without(scanned, samples, OLD)
+        without_old, firsts = _numbered_without(scanned, samples, OLD)
         has_many = (np.bincount(without_old) > FEW_LAYOUTS)[without_old]
         are_deletes = has_many & (scanned.rows[KIND, samples] == DELETE)
         has_many_deletes = bool(are_deletes.any())
         if has_many.any():
             tables, known = np.full(len(samples), -1), []
             if last is not None and has_many_deletes:
-                tables, names = _tables_of(scanned, samples, are_deletes)
+                groups, names = _tables_of(scanned, samples[firsts], np.unique(without_old[are_deletes]))
+                tables = groups[without_old]
                 known = [last.of(name) for name in names]
             images, columns, text = _completed(scanned, rows, codes, samples, has_many & ~are_deletes, tables, known)
             rest = len(samples) + without_old[codes]  # rows of a table may differ in details
@@ -140,33 +141,35 @@ def completed_layouts(scanned: ScannedRows, rows: Array, last: LastColumns | Non
     return CompletedLayouts(np.argsort(order)[codes], firsts[order], images, columns, text, has_many_deletes)
 
 
-def _numbered_without(scanned: ScannedRows, samples: Array, first: int) -> Array:
-    """Returns the number of the layout that each of these rows would have without some maps, int64[m].
+def _numbered_without(scanned: ScannedRows, samples: Array, first: int) -> tuple[Array, Array]:
+    """Returns the number of the layout that each of these rows would have without some maps, int64[m], and the index of
+    a row of each number.
 
     first   OLD for the old image; NEW for all maps and the kind, so that rows of a table have the same number
     """
-    before_and_own = np.stack([np.maximum(samples - 1, 0), samples], axis=1).reshape(-1)
-    rows = np.ascontiguousarray(scanned.rows[:, before_and_own])  # for others it would be compiled once more
+    # contiguous, since for other arrays it would be compiled once more
+    rows = scanned.rows.take(np.stack([np.maximum(samples - 1, 0), samples], axis=1).reshape(-1), axis=1)
     rows[ENDS : ENDS + len(MAPS), ::2] = np.where(samples > 0, rows[ENDS : ENDS + len(MAPS), ::2], 0)
     if first == OLD:
         rows[ENDS + OLD] = 0
         rows[PRESENT] &= ~_OLD_BITS
     else:
         rows[ENDS : ENDS + len(MAPS)] = rows[KIND] = rows[PRESENT] = 0
-    return numbered_layouts(scanned._replace(rows=rows), np.arange(1, 2 * len(samples), 2))[0]
+    numbers, found = numbered_layouts(scanned._replace(rows=rows), np.arange(1, 2 * len(samples), 2))
+    return numbers, found // 2
 
 
-def _tables_of(scanned: ScannedRows, samples: Array, are_deletes: Array) -> tuple[Array, list[TableName]]:
-    """Returns the tables of some layouts, and for each of all layouts the index among them, int64[m], or -1.
+def _tables_of(scanned: ScannedRows, samples: Array, chosen: Array) -> tuple[Array, list[TableName]]:
+    """Returns for each of these rows, int64[m], the index of its table, or -1, and the tables of the chosen ones.
 
-    samples   int64[m]: a row of each layout
+    chosen   int64[k]: indices of rows
     """
-    numbers = _numbered_without(scanned, samples, NEW)
-    chosen, firsts = np.unique(numbers[are_deletes], return_index=True)
+    numbers, _ = _numbered_without(scanned, samples, NEW)
+    tables, firsts = np.unique(numbers[chosen], return_index=True)
     index_of = np.full(numbers.max() + 1, -1)
-    index_of[chosen] = np.arange(len(chosen))
+    index_of[tables] = np.arange(len(tables))
     fields = [TABLE_SCHEMA, TABLE_SCHEMA + 1, TABLE_NAME, TABLE_NAME + 1]
-    pairs = scanned.rows[fields][:, samples[are_deletes][firsts]].T.reshape(-1, PAIR).astype(np.int32)
+    pairs = scanned.rows[fields][:, samples[chosen][firsts]].T.reshape(-1, PAIR).astype(np.int32)
     names = NotedTexts(pairs, scanned.source, scanned.text).strings().fill_null("").to_pylist()
     return index_of[numbers], [*zip(names[::2], names[1::2], strict=True)]
 
@@ -199,18 +202,18 @@ def _completed(
     needed = are_updates * 2 * new + are_deletes * (_MOST_LEFT_OUT * old + _LEFT_OUT_AT_LEAST)
     images = CompletedImages.none(len(rows), int(needed[codes].sum()) + most)
     notes = scanned.rows, rows, scanned.cells, scanned.source, text, scanned.dictionary
-    _complete(*notes, are_updates[codes], tables[codes], states, room, len(columns), *images)
+    _complete(*notes, codes, are_updates[codes], tables[codes], states, room, len(columns), *images)
     return images, room, text
 
 
-_BEGIN, _COUNT, _IS_UNTYPED, _ARE_ALL, _ARE_SURE, _CHANGES = range(6)
+_BEGIN, _COUNT, _IS_UNTYPED, _ARE_ALL, _ARE_SURE, _FITTING, _CHANGES = range(7)
 """What is known of the columns of a table: where they begin and how many they are; whether they have no types; whether
-they are those of an INSERT, which has all columns of its version; whether no name occurs twice; and how many times they
-have changed."""
+they are those of an INSERT, which has all columns of its version; whether no name occurs twice; the number of a layout
+whose rows name no others, or -1; and how many times they have changed."""
 
 
 def _noted_columns(known: Sequence[Columns], text: Array) -> tuple[Array, Array, Array]:
-    """Returns the known columns of tables as notes, int32[m, COLUMN_FIELDS], what is known, int64[k, 6], and the text.
+    """Returns the known columns of tables as notes, int32[m, COLUMN_FIELDS], what is known, int64[k, 7], and the text.
 
     text   of the notes, to whose end the names and types are added
     """
@@ -219,7 +222,7 @@ def _noted_columns(known: Sequence[Columns], text: Array) -> tuple[Array, Array,
     states[:, _BEGIN] = np.cumsum(counts) - counts
     states[:, _COUNT] = counts
     states[:, _IS_UNTYPED] = [None in columns.values() for columns in known]
-    states[:, _ARE_SURE] = True
+    states[:, _ARE_SURE], states[:, _FITTING] = True, -1
     encoded = [
         (part or "").encode(errors="surrogatepass")
         for columns in known
@@ -241,6 +244,7 @@ def _complete(
     source: Array,
     text: Array,
     dictionary: Array,
+    codes: Array,
     are_updates: Array,
     tables: Array,
     states: Array,
@@ -253,8 +257,8 @@ def _complete(
 ) -> None:
     """Fills CompletedImages: of_columns[n], starts[n], counts[n] and found[m].
 
-    are_updates, tables   bool[n], int64[n]: see `_completed`
-    states    int64[k, 6], changed: what is known of each table
+    codes, are_updates, tables   int64[n], bool[n], int64[n]: see `_completed`
+    states    int64[k, 7], changed: what is known of each table
     columns   int32[m, COLUMN_FIELDS]: `noted` are known at the beginning; filled after them
     """
     used = np.int64(0)
@@ -273,10 +277,11 @@ def _complete(
                     used += new
                 of_columns[index], starts[index], counts[index] = OWN_COLUMNS, used, new
                 used += new
-        if table < 0:
+        kind = rows[KIND, row]
+        if table < 0 or (kind != DELETE and codes[index] == states[table, _FITTING]):
             continue
         begin, count = states[table, _BEGIN], states[table, _COUNT]
-        kind, is_untyped = rows[KIND, row], present >> UNTYPED & 1
+        is_untyped = present >> UNTYPED & 1
         is_mixed = kind == DELETE and images & 1 << NEW  # the types of its new image are taken for those of the old one
         fits = not is_mixed and is_untyped == states[table, _IS_UNTYPED] and not has_unsent(rows, cells, row, OLD)
         if kind == INSERT:
@@ -299,6 +304,8 @@ def _complete(
                 _count_from(found, used, count, first_cell(rows, row, OLD))
                 of_columns[index], starts[index], counts[index] = begin, used, count
                 used += count
+        if kind != DELETE or not fits:
+            states[table, _FITTING] = codes[index] if fits else -1
         if not fits:
             states[table, _COUNT] = 0
             map_index = NEW if images & 1 << NEW else OLD
