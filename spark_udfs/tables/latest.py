@@ -1,4 +1,8 @@
-"""latest: the table as it stands after its typed changes."""
+"""latest: the table as it stands after its typed changes. Rows with a key are found in latest_by_key.py.
+
+Of a table without a key the whole row is the key, and equal rows are counted: `rows_by_value`. Where some values were
+not sent, such a value equals any other one: `rows_in_order`.
+"""
 
 from __future__ import annotations
 
