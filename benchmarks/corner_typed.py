@@ -51,6 +51,11 @@ def with_value(row: int, value: str, type: str) -> list[wf.Event]:
     return [replace(insert(row), new=wf.TupleData(NAMES, tuple(texts), tuple(types)))]
 
 
+def a_note(row: int) -> str:
+    """A text, of which each row has another."""
+    return f"a note of some length about the order {row}"
+
+
 def quoted(row: int) -> str:
     """A large array of texts in quotes."""
     return "{" + ",".join(f'"a, {row}"' for _ in range(LONG // 10)) + "}"
@@ -80,7 +85,7 @@ _TYPED = f"{POSTGRES_TEXT}, typed"
 ROWS, UPDATES = f"{_TYPED}: rows", f"{_TYPED}: updates of {WIDE} columns"
 
 TYPED: tuple[Corner, ...] = (
-    of_value(ROWS, "text", lambda row: f"a note of some length about the order {row}", None),
+    of_value(ROWS, "text", a_note, None),
     wide(update, UPDATES, None, leaves_out=False),
     wide(update, f"{UPDATES}, NULLs left out of old images", UPDATES, leaves_out=True),
     wide(delete, f"{_TYPED}: deletes of {WIDE} columns, NULLs left out", UPDATES, leaves_out=True),
@@ -90,6 +95,9 @@ TYPED: tuple[Corner, ...] = (
     of_value(f"{_TYPED}: large arrays of quoted texts", "text[]", quoted, ROWS, every=1000),
     of_value(
         f"{_TYPED}: large bytea in escapes", "bytea", lambda row: "abc\\000\\377" * (LONG // 11), ROWS, every=1000
+    ),
+    of_value(f"{_TYPED}: values that do not fit", "text", a_note, ROWS)._replace(
+        options={"mode": "PERMISSIVE"}, columns={**dict(zip(NAMES, TYPES, strict=True)), "note": "integer"}
     ),
     of_value(f"{_TYPED}: offsets with seconds", "timestamp with time zone", old_time, ROWS),
 )

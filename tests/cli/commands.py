@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -20,7 +21,8 @@ def run(*arguments: object, stdin: bytes = b"") -> Result:
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-    """Start `wireformat` as a process, with pipes."""
+    """Start `wireformat` as a process, with pipes. Ctrl-C ends it, also where a shell started the tests with `&`."""
     command = [sys.executable, "-m", "wireformat.cli", *map(str, arguments)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, **(pipes | options))
+    ended = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen(command, **(pipes | ended | options))

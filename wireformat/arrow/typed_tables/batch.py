@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...options.checks import flag, once, one_of, texts
 from ...options.reading import MODES
 from ...options.table import listed, nearest
 from ..arrays import Array, null_where
-from ..readers.reader import as_strings
+from ..readers.reader import Misfits, as_strings
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE
 from ..schemas import NAME_LIST, SEQUENCE
 from .columns import TypedColumn
@@ -109,22 +110,33 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
     return pa.schema([*kept, *fields, *added])
 
 
-class _BadValue(NamedTuple):
-    """A value that does not fit the type of its column.
+class _BadValues(NamedTuple):
+    """The values of a column that do not fit its type, of one image.
 
-    row      index of the change
-    image    `new` or `old`
-    found    a description of the value, without the value itself
+    image   `new` or `old`
+    found   index of the change to a description of the value, without the value itself; at least one
     """
 
-    row: int
     image: str
     column: TypedColumn
-    found: str
+    found: Misfits
 
     @property
     def expected(self) -> str:
         return f"a value of the type {self.column.type}"
+
+    @property
+    def rows(self) -> Array:
+        """int64[m]: the indexes of the changes."""
+        return np.fromiter(self.found, np.int64, len(self.found))
+
+    def texts(self, count: int) -> pa.StringArray:
+        """Returns what is wrong with the value of each of `count` changes, null for those that fit."""
+        numbers = {found: number for number, found in enumerate(dict.fromkeys(self.found.values()))}
+        codes = np.full(count, -1)
+        codes[self.rows] = [numbers[found] for found in self.found.values()]
+        begin = f"column {self.column.name}, type {self.column.sql}, {self.image}: expected {self.expected}, got "
+        return pa.array([begin + found for found in numbers]).take(pa.array(codes, mask=codes < 0))
 
 
 class _ReadValues(NamedTuple):
@@ -143,7 +155,7 @@ class _ReadValues(NamedTuple):
     key_texts: dict[str, list[pa.StringArray]]
     unsent: EncodedLists
     filled: dict[str, Array]
-    bad: list[_BadValue]
+    bad: list[_BadValues]
 
 
 def typed_batch(
@@ -157,7 +169,7 @@ def typed_batch(
     _check_numbered(changes, columns)
     read = _read_values(changes, columns, options)
     if read.bad and options.mode == "FAILFAST":
-        raise _error_of(min(read.bad, key=lambda bad: bad.row), changes)
+        raise _first_error(read.bad, changes)
     output = _output(rows, read.bad, _changes_key(rows, columns, read, options), options)
     change_of_row = pa.array(output.changes)
 
@@ -184,7 +196,7 @@ def typed_batch(
     if options.has_relation_ids:
         added.append(per_row(rows.relation_ids))
     if options.mode == "PERMISSIVE":
-        added.append(_errors(read.bad, output))
+        added.append(_errors(read.bad, output, count))
     kept_columns = [per_row(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
     return pa.RecordBatch.from_arrays([*kept_columns, *values, *added], schema=schema), output.dropped
 
@@ -207,7 +219,8 @@ def _read_values(changes: TableBatch, columns: list[TypedColumn], options: Typed
             if column.name in options.keys:
                 read.key_texts.setdefault(column.name, []).append(as_strings(text))
             value_of_image[image], misfits = column.read(text, changes.version_indices)
-            read.bad.extend(_BadValue(row, image, column, found) for row, found in misfits.items())
+            if misfits:
+                read.bad.append(_BadValues(image, column, misfits))
         value, old_value = value_of_image["new"], value_of_image["old"]
         takes_old = is_delete
         if options.complete:
@@ -223,14 +236,15 @@ def _read_values(changes: TableBatch, columns: list[TypedColumn], options: Typed
     return read
 
 
-def _error_of(bad: _BadValue, changes: TableBatch) -> BadCell:
+def _first_error(bad: list[_BadValues], changes: TableBatch) -> BadCell:
+    row, first = min(((min(one.found), one) for one in bad), key=itemgetter(0))
     return BadCell(
-        bad.expected,
-        bad.found,
-        **changes.location(bad.row),
-        column=bad.column.name,
-        sql_type=bad.column.sql,
-        path=bad.image,
+        first.expected,
+        first.found[row],
+        **changes.location(row),
+        column=first.column.name,
+        sql_type=first.column.sql,
+        path=first.image,
     )
 
 
@@ -311,7 +325,7 @@ class _Output:
     dropped: int
 
 
-def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, options: TypedOptions) -> _Output:
+def _output(rows: ChangeRows, bad: list[_BadValues], is_split: Array, options: TypedOptions) -> _Output:
     """Returns the rows of the result.
 
     is_split   bool[n]: whether the change becomes a delete and an insert
@@ -319,7 +333,8 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     count = len(rows.kinds)
     is_kept = np.ones(count, bool)
     if options.mode == "DROPMALFORMED":
-        is_kept[[bad.row for bad in bad_values]] = False
+        for one in bad:
+            is_kept[one.rows] = False
     is_update = rows.kinds == TABLE_UPDATE
     with_both_images = options.images == "both"
     has_two_rows = (is_split | (is_update & rows.old.valid)) if with_both_images else is_split
@@ -345,15 +360,29 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     )
 
 
-def _errors(bad_values: list[_BadValue], output: _Output) -> pa.Array:
-    """Returns the error text of each row of the result. A row that has the old image alone has its errors alone."""
-    texts: dict[tuple[int, bool], list[str]] = {}
-    for bad in bad_values:
-        text = f"column {bad.column.name}, type {bad.column.sql}, {bad.image}: expected {bad.expected}, got {bad.found}"
-        texts.setdefault((bad.row, False), []).append(text)
-        if bad.image == "old":
-            texts.setdefault((bad.row, True), []).append(text)
-    if not texts:
+def _errors(bad: list[_BadValues], output: _Output, count: int) -> pa.Array:
+    """Returns the error text of each row of the result. A row that has the old image alone has its errors alone.
+
+    count   the number of changes
+    """
+    if not bad:
         return pa.nulls(len(output.changes), pa.string())
-    keys = zip(output.changes.tolist(), output.is_before.tolist(), strict=True)
-    return pa.array(["; ".join(texts[key]) if key in texts else None for key in keys], pa.string())
+    texts = [(one.image, one.texts(count)) for one in bad]
+    errors = _joined([text for _, text in texts], count)
+    if not output.is_before.any():
+        return errors if output.is_one_to_one else errors.take(pa.array(output.changes))
+    of_old = _joined([text for image, text in texts if image == "old"], count)
+    in_both = np.where(output.is_before, output.changes + count, output.changes)
+    return pa.concat_arrays([errors, of_old]).take(pa.array(in_both))
+
+
+_BETWEEN = "; "
+
+
+def _joined(texts: list[pa.StringArray], count: int) -> pa.StringArray:
+    """Returns the texts of each of `count` rows, joined; null for none."""
+    if not texts:
+        return pa.nulls(count, pa.string())
+    # after a text that each row has: Arrow leaves out the rows that have none
+    joined = pc.binary_join_element_wise("", *texts, _BETWEEN, null_handling="skip")
+    return null_where(pc.equal(joined, ""), pc.utf8_slice_codeunits(joined, len(_BETWEEN)))

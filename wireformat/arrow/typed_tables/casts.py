@@ -25,7 +25,7 @@ from ..readers.reader import CompiledReader, Misfits, TextReader, Texts, ValueRe
 _REPEATED = 4
 """Texts that do not all fit are read once each if there are so many times as many of them as different ones."""
 
-_FEW_VALUES = 16
+_FEW_VALUES = 128
 """Up to this number, values are read one by one rather than halved again."""
 
 
