@@ -24,17 +24,24 @@ from . import older_works
 from .generate import BINARY, ONE_TABLE, PGOUTPUT, ready_capture
 
 MEGABYTES, ROUNDS = 42.6, 7
+PACKAGES = ("wireformat", "spark_udfs")
 ROOT = Path(__file__).resolve().parent.parent
 
 
 class Version:
-    """A process that does the works with the package in a folder."""
+    """A process that does the works with the package in a folder: those on Spark, or the others."""
 
-    def __init__(self, folder: Path, messages: Path, format: str) -> None:
-        command = [sys.executable, older_works.__file__, str(messages), format, written(ONE_TABLE)]
+    def __init__(self, folder: Path, messages: Path, format: str, *, spark: bool) -> None:
+        which = older_works.SPARK if spark else written(ONE_TABLE)
+        command = [sys.executable, older_works.__file__, str(messages), format, which]
         environment = {**os.environ, "PYTHONPATH": str(folder)}
         self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=folder,  # where Spark's workers look first
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, work: str) -> tuple[float, int]:
@@ -53,19 +60,20 @@ class Version:
 
 
 def compare(
-    folders: tuple[Path, Path], messages: Path, format: str, rounds: int
+    folders: tuple[Path, Path], messages: Path, format: str, rounds: int, *, spark: bool = False
 ) -> dict[str, tuple[list[float], list[float]]]:
     """Returns the seconds of each work, of the older version and of this one; the first round does not count.
 
     Raises RuntimeError if one of them finds another number of rows.
     """
-    seconds: dict[str, tuple[list[float], list[float]]] = {work: ([], []) for work in older_works.WORKS}
+    works = older_works.SPARK_WORKS if spark else older_works.WORKS
+    seconds: dict[str, tuple[list[float], list[float]]] = {work: ([], []) for work in works}
     with ExitStack() as stack:
-        versions = [Version(folder, messages, format) for folder in folders]
+        versions = [Version(folder, messages, format, spark=spark) for folder in folders]
         for version in versions:
             stack.callback(version.end)
         for number in range(rounds + 1):
-            for work in older_works.WORKS:
+            for work in works:
                 took, rows = zip(*(version.run(work) for version in versions), strict=True)
                 if len({*rows}) > 1:
                     raise RuntimeError(f"{work}: the older version found {rows[0]} rows, this one {rows[1]}")
@@ -82,18 +90,19 @@ def main(
     older: Annotated[str, typer.Argument(help="A commit of this repository, or a folder that has the package.")],
     megabytes: Annotated[float, typer.Option(help="Of binary messages.")] = MEGABYTES,
     rounds: Annotated[int, typer.Option(help="Runs of each work; the medians are shown.")] = ROUNDS,
+    spark: Annotated[bool, typer.Option("--spark", help="Works on Spark, in place of those of this machine.")] = False,
 ) -> None:
-    """Measure an older version of wireformat beside this one, in turn, in one thread."""
+    """Measure an older version of wireformat beside this one, in turn; on this machine, in one thread."""
     capture = ready_capture(ROOT / "build" / "benchmarks", megabytes)
     shown = Table("format", "work", "older, s", "now, s", "times as fast")
     with TemporaryDirectory() as made:
-        folder = Path(older)
+        folder = Path(older).resolve()
         if not (folder / "wireformat").is_dir():
             folder = Path(made)
-            archive = subprocess.run(["git", "archive", older, "wireformat"], cwd=ROOT, check=True, capture_output=True)
+            archive = subprocess.run(["git", "archive", older, *PACKAGES], cwd=ROOT, check=True, capture_output=True)
             subprocess.run(["tar", "-x", "-C", made], input=archive.stdout, check=True)
-        for format in (BINARY, PGOUTPUT):
-            for work, found in compare((folder, ROOT), capture.path(format), format, rounds).items():
+        for format in (BINARY,) if spark else (BINARY, PGOUTPUT):
+            for work, found in compare((folder, ROOT), capture.path(format), format, rounds, spark=spark).items():
                 before, now = map(median, found)
                 shown.add_row(format, work, f"{before:.3f}", f"{now:.3f}", f"{before / now:.1f}")
     Console().print(shown)

@@ -1,9 +1,10 @@
 """What `older` has measured: works that a version of wireformat does in a process of its own, as that version can.
 
     python older_works.py MESSAGES FORMAT TABLE
+    python older_works.py MESSAGES FORMAT --spark
 
 Each line of the input is the name of a work; the answer is its seconds and the number of rows that it found. The file
-imports nothing of this repository but the package `wireformat` that Python finds.
+imports nothing of this repository but the packages that Python finds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -33,6 +35,13 @@ EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL, LISTED, WRITTEN
     "all tables to Parquet files, two threads",
 )
 WORKS = (EVENTS, CHANGES, CHANGES_ONE, TYPED_ONE, TYPED_SMALL, TYPED_ALL, LISTED, WRITTEN)
+DECODED_BY_SPARK = "spark_udfs.decode, local[2], to noop"
+SPARK_WORKS = (DECODED_BY_SPARK,)
+"""Works on Spark, of which each version has a session of its own."""
+SPARK = "--spark"
+
+COPIES, FILES = 4, 4
+"""How many times Spark reads the messages, and in how many files they lie."""
 
 SMALL_ARRAY = 1_000
 """The number of messages of a small array."""
@@ -90,10 +99,42 @@ def works(messages: pa.ChunkedArray, format: str, table: str) -> Mapping[str, Ca
     }
 
 
+def spark_works(messages: pa.ChunkedArray, format: str, folder: Path) -> Mapping[str, Callable[[], int]]:
+    """Returns the works on Spark.
+
+    folder   for the messages
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+    import spark_udfs
+
+    parts = pa.table([messages.cast(pa.binary())], names=["payload"])
+    for number in range(FILES):
+        first, end = (len(parts) * index // FILES for index in (number, number + 1))
+        pq.write_table(parts.slice(first, end - first), folder / f"{number}.parquet")
+    spark = spark_udfs.local_session(2, settings={"spark.ui.enabled": "false"})
+
+    def decoded() -> int:
+        raw = spark.read.parquet(*[str(folder)] * COPIES)
+        seen = Observation()
+        rows = spark_udfs.decode(raw, "payload", format).observe(seen, F.count(F.lit(1)).alias("rows"))
+        rows.write.format("noop").mode("overwrite").save()
+        return int(seen.get["rows"])
+
+    return {DECODED_BY_SPARK: decoded}
+
+
 def main() -> None:
     """Does the works that the input names."""
     path, format, table = sys.argv[1:]
-    found = works(feather.read_table(path)["payload"], format, table)
+    messages = feather.read_table(path)["payload"]
+    with TemporaryDirectory() as folder:
+        serve(spark_works(messages, format, Path(folder)) if table == SPARK else works(messages, format, table))
+
+
+def serve(found: Mapping[str, Callable[[], int]]) -> None:
+    """Does the works that the input names."""
     for line in sys.stdin:
         gc.collect()
         start = perf_counter()
