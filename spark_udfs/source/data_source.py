@@ -255,7 +255,10 @@ class WireformatReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns what the tasks read. Raises OptionError for a column of the caller's schema that does not exist."""
-        surveyed = self._options.survey(self._surveyed)
+        try:
+            surveyed = self._options.survey(self._surveyed)
+        except NotImplementedError as error:  # one of Arrow, which Spark would take for a reader without partitions
+            raise RuntimeError(str(error)) from error
         survey, sizes = surveyed.survey, {Path(path).absolute(): size for path, size, _ in surveyed.files}
         is_typed = self._options.table is not None
         found = _SparkTable(self._options, survey.listed).schema if is_typed else arrow_schema(change_names())

@@ -21,6 +21,7 @@ import wireformat as wf
 from wireformat.chunks import file_ranges as ranges_of_files
 from wireformat.chunks.file_ranges import FileRange, file_ranges, first_messages, packed
 from wireformat.chunks.files import survey
+from wireformat.chunks.relations import NEEDED_TAGS, of_needed_kinds
 from wireformat.chunks.summary import counted_from
 
 from ..examples import at_most
@@ -172,3 +173,16 @@ def test_another_format(tmp_path: Path) -> None:
     write_files(messages_of("pgoutput"), [50], tmp_path, 30)
     with pytest.raises(wf.WireformatError, match="pgoutput"):
         survey(tmp_path, "gaussdb-binary", mode="PERMISSIVE", range_bytes=1)
+
+
+@pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(21)], ids=str)
+def test_each_type_of_bytes(type: pa.DataType, tmp_path: Path) -> None:
+    messages = [message for message in messages_of("pgoutput") if message is not None]
+    if pa.types.is_fixed_size_binary(type):
+        messages = [message for message in messages if len(message) == type.byte_width]
+    pq.write_table(pa.table({"payload": pa.array(messages, type)}), tmp_path / "0.parquet")
+    (one,) = file_ranges(tmp_path, "pgoutput")
+    arrays = [*one.arrays("pgoutput")]
+    assert [message for array in arrays for message in array.to_pylist()] == messages != []
+    found = [message for array in arrays for message in of_needed_kinds(array)]
+    assert found == [message for message in messages if message[0] in NEEDED_TAGS] != []

@@ -249,6 +249,8 @@ def test_rows_without_a_relation_keep_the_oid_of_their_table() -> None:
     [
         ("integer", "\\x00000005", ("a",), "a binary integer is read as its text"),
         ("text", "\\x6162", ("a",), "a binary text is read as its text"),
+        ("numeric", "\\x00010000000000000001", ("a",), "a binary numeric is read as its text"),
+        ("numeric", "\\x0001", ("a",), "a binary numeric is read as its text"),
         ("inet", "\\x02", ("b",), "expected names of columns of the row"),
     ],
 )
@@ -258,3 +260,12 @@ def test_binary_cells_that_would_be_read_as_something_else(
     row = wf.Insert(table_schema="s", table_name="t", new=wf.TupleData(("a",), (value,), (type,)), binary=binary)
     with pytest.raises(wf.EncodeError, match=words):
         [*wf.encode([row], FORMAT)]
+
+
+@pytest.mark.parametrize("value", ["\\x0001017700000000000a", "\\x00010177400000000001"])
+def test_numbers_whose_text_would_be_too_long_are_written_as_they_were_read(value: str) -> None:
+    """1e1501 in a few bytes, of which the text has more than a thousand zeros."""
+    new = wf.TupleData(("a",), (value,), ("numeric",))
+    row = wf.Insert(table_schema="s", table_name="t", new=new, binary=("a",))
+    (back,) = (event for event in read(encoded([row]), format=FORMAT) if isinstance(event, wf.Insert))
+    assert (back.new, back.binary) == (new, ("a",))

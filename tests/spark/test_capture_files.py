@@ -114,6 +114,15 @@ def test_write(capture: spark_udfs.Capture, given: tuple[Path, str], tmp_path: P
         assert there == other
 
 
+def test_messages_in_views(spark: SparkSession, tmp_path: Path) -> None:
+    """Arrow's functions of bytes do not take them."""
+    messages = pa.array(stream_of("pgoutput"), pa.binary_view())
+    pq.write_table(pa.table({"payload": messages}), tmp_path / "0.parquet")
+    found = spark_udfs.capture(paths=tmp_path, format="pgoutput")
+    assert_same(found.changes().toArrow(), wf.Capture(tmp_path, "pgoutput").changes().read_all())
+    assert_same(found.tables().toArrow(), wf.Capture(tmp_path, "pgoutput").tables())
+
+
 def test_errors_are_those_of_one_machine(spark: SparkSession, tmp_path: Path) -> None:
     messages = stream_of("pgoutput")
     row = max(index for index, message in enumerate(messages) if message[:1] == b"I")

@@ -66,10 +66,12 @@ class FileRange:
         return found.rows(columns)
 
     def arrays(self, format: str) -> Iterator[pa.Array]:
-        """Yields the messages as binary arrays."""
+        """Yields the messages as binary arrays, whose type Arrow's functions take."""
         for given in self.source(format).read():
             found = given.messages
-            yield from found.chunks if isinstance(found, pa.ChunkedArray) else [pa.array(found, pa.binary())]
+            for one in found.chunks if isinstance(found, pa.ChunkedArray) else [pa.array(found, pa.binary())]:
+                is_usual = pa.types.is_binary(one.type) or pa.types.is_large_binary(one.type)
+                yield one if is_usual else one.cast(pa.large_binary())
 
 
 def file_ranges(

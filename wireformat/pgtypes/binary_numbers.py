@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import counted
 
 MAX_IMPLIED_ZEROS = 1000
-"""Zeros of a numeric's text that its bytes only count: as many as a column can declare, numeric(1000, 1000).
+"""Zeros of a numeric's text that its bytes only count: as many as numeric(1000, 1000) has after the point.
 
 A few bytes can stand for 131,072 digits, and a message for gigabytes of zeros: longer ones stay in binary form.
 """

@@ -78,7 +78,9 @@ def paths_of(messages: Any) -> list[Path]:
     """Returns the files that a path, a pattern, a folder or a list of paths names, in order; raises OptionError."""
     found = _paths(messages)
     if found is None:
-        raise OptionError(f"option path: expected a path, a pattern or a list of paths, got {shown(messages)}")
+        raise OptionError(
+            f"option path: expected a path, a pattern or a list of at least one path, got {shown(messages)}"
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import EncodeError
 from ...events import UNCHANGED, Delete, Relation, RowChange, TupleData, Unchanged
 from ...pgtypes import type_name
-from ...pgtypes.binary import has_text
+from ...pgtypes.binary import binary_text, has_text
 from ..direct.layouts import MOST_LAYOUTS, REFUSALS, ByteLayout, Part, Value, ValueWriter, layout_key, values_of
 from .messages import BINARY_CELL, KEY, NEW, NULL, OLD_KINDS, TEXT_CELL, UNCHANGED_CELL
 
@@ -57,12 +57,24 @@ def images(event: RowChange, relation: Relation) -> list[tuple[int, dict[str, An
 def _check_binary(event: RowChange, relation: Relation) -> None:
     """Raises EncodeError for a column that would be read back without `binary`."""
     oids = dict(zip(relation.columns, relation.type_oids, strict=True))
-    names = {name for image in (event.new, event.old) if image is not None for name in image.names}
+    images = [image for image in (event.new, event.old) if image is not None]
+    cells = [cell for image in images for cell in zip(image.names, image.values, strict=False)]
+    names = {name for name, _ in cells}
     for name in event.binary:
         if name not in names:
             raise EncodeError("binary: expected names of columns of the row")
-        if has_text(oids.get(name, 0)):
-            raise EncodeError(f"binary: a binary {type_name(oids[name])} is read as its text; expected the text")
+        oid = oids.get(name, 0)
+        values = [value for other, value in cells if other == name and isinstance(value, str)]
+        if has_text(oid) and not (values and all(_stays_binary(oid, value) for value in values)):
+            raise EncodeError(f"binary: a binary {type_name(oid)} is read as its text; expected the text")
+
+
+def _stays_binary(oid: int, value: str) -> bool:
+    """Whether hex digits, of a type that has texts, are of a value whose text would be too long."""
+    try:
+        return binary_text(oid, binary_value("binary", value), "utf-8", "replace") is None
+    except ValueError:
+        return False
 
 
 def old_tag(event: RowChange, relation: Relation) -> int:
