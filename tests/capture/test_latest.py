@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.typed_tables import latest
 
 from .streams import AB, ABC, committed, insert, position_after, relation, rows_of
 
@@ -70,6 +73,43 @@ def test_latest_finds_rows_by_the_replica_identity_that_each_change_had() -> Non
     for keys in (None, ["a", "b"]):
         rows = capture.latest("public.t", keys=keys).to_pylist()
         assert [(row["a"], row["b"], row["c"]) for row in rows] == [("1", "x", None), ("1", "y", "p")]
+
+
+@pytest.mark.parametrize("batch_rows", [3, latest.BATCH_ROWS])
+def test_a_column_is_added_and_dropped_again_and_again(batch_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows have it from the last time on; they are not gathered anew each time."""
+    monkeypatch.setattr(latest, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(latest, "COMPACTED_ROWS", 5)
+    random = Random(5)
+    events: list[wf.Event] = []
+    wanted: dict[str, tuple[str | None, list[str] | None]] = {}
+    for number in range(60):
+        columns = AB if number % 3 else ("a",)
+        changes: list[wf.Event] = [relation(*columns, keys=("a",), identity="default")]
+        wanted = {key: (None, ["b"]) for key in wanted} if columns == ("a",) else wanted
+        for _ in range(random.randrange(1, 4)):
+            values = (str(random.randrange(8)), f"value {number}")[: len(columns)]
+            row = wf.TupleData(columns, values, ("text",) * len(columns))
+            changes.append(
+                (wf.Update if values[0] in wanted else wf.Insert)(table_schema="public", table_name="t", new=row)
+            )
+            wanted[values[0]] = (values[1], None) if len(values) > 1 else (None, ["b"])
+        events += committed(16 + 16 * number, *changes)
+    result = latest.LatestRows.result
+    with patch.object(latest.LatestRows, "result", autospec=True, side_effect=result) as results:
+        rows = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput").latest("public.t").to_pylist()
+    assert {row["a"]: (row["b"], row["_unchanged"]) for row in rows} == wanted
+    assert results.call_count == 1
+
+
+def test_changes_of_rows_that_have_gone_need_no_key() -> None:
+    """Also if a column was added before the TRUNCATE."""
+    before = committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", None)))  # type: ignore[arg-type]
+    gone = wf.Truncate(tables=(("public", "t"),))
+    described = relation(*ABC, keys=("a",), identity="default")
+    after = committed(32, described, gone, insert(*ABC, values=("2", "x", "y")))
+    capture = wf.Capture(list(wf.encode([*before, *after], "pgoutput")), "pgoutput")
+    assert capture.latest("public.t", keys=["b"])["a"].to_pylist() == ["2"]
 
 
 def test_values_that_do_not_fit_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -267,7 +267,9 @@ class IdentifiedRows:
         elif before != definition:
             self._unknown.typed = batch.schema
             unknown = self._unknown.after(before, definition)
-            if unknown or before.keys != definition.keys:
+            if unknown and before.keys == definition.keys != () and {*unknown}.isdisjoint(definition.keys):
+                self._rows.forget(unknown)
+            elif unknown or before.keys != definition.keys:
                 there = self._rows.result().to_batches()
                 self._rows = self._rows_of(definition.keys)
                 for rows in as_inserts(there, batch.schema, self._relation_id, unknown):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +98,18 @@ class LatestRows:
         """Inserts of the rows after the last compaction; none before the first one."""
         self._waiting: list[Changes] = []
         """The changes after them."""
+        self._count = 0
+        """The number of both."""
+        self._forgotten: dict[str, int] = {}
+        """Columns to the number of the first changes whose values in them are not known."""
         self._compact_at = COMPACTED_ROWS
+
+    def forget(self, names: Collection[str]) -> None:
+        """Makes the values of columns, which are no keys, unknown in all rows so far: as if none had been sent."""
+        if self._changes is not None:
+            self._take_small(self._changes)
+            known = [field.name for field in self._changes.fields if field.name in names]
+            self._forgotten |= dict.fromkeys(known, self._count)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Applies the changes of a batch, which follow those of earlier batches.
@@ -133,8 +145,7 @@ class LatestRows:
         changes.check()
         if len(changes.scopes.oids) > 1 and not self._stream_by:
             logging.getLogger("wireformat").warning(earlier_tables(changes.scopes.oids))
-        parts = [*self._current, *self._waiting]
-        whole = joined(parts or [changes.read(pa.RecordBatch.from_pylist([], changes.schema))])
+        whole = self._whole(changes)
         is_last = np.zeros(len(changes.scopes.streams), bool)
         is_last[list(changes.scopes.last.values())] = True
         rows = self._compacted(whole.where(is_last[whole.scopes]), changes)
@@ -157,7 +168,7 @@ class LatestRows:
         self._small.append(batch.select(changes.columns))
         self._small_rows += batch.num_rows
         if self._small_rows >= BATCH_ROWS:
-            if sum(map(len, [*self._current, *self._waiting])) >= self._compact_at:
+            if self._count >= self._compact_at:
                 self._compact(changes)
             self._take_small(changes)
 
@@ -167,8 +178,21 @@ class LatestRows:
             table = pa.Table.from_batches(self._small)
             if len(self._small) > 1 and table.nbytes <= TAKEN_BYTES:
                 table = table.combine_chunks()
-            self._waiting += [changes.read(batch) for batch in table.to_batches()]
+            read = [changes.read(batch) for batch in table.to_batches()]
+            self._waiting += read
+            self._count += sum(map(len, read))
         self._small, self._small_rows = [], 0
+
+    def _whole(self, changes: TypedChanges) -> Changes:
+        """Returns all changes."""
+        parts = [*self._current, *self._waiting]
+        whole = joined(parts or [changes.read(pa.RecordBatch.from_pylist([], changes.schema))])
+        if not self._forgotten:
+            return whole
+        unsent = {name: np.copy(whole.unsent.get(name, np.zeros(len(whole), bool))) for name in self._forgotten}
+        for name, count in self._forgotten.items():
+            unsent[name][:count] = True
+        return replace(whole, unsent={**whole.unsent, **unsent})
 
     def _compacted(self, made: Changes, changes: TypedChanges) -> Changes:
         if self.dropped and not changes.has_key:
@@ -180,15 +204,14 @@ class LatestRows:
 
     def _compact(self, changes: TypedChanges) -> None:
         """Replaces the rows and the changes of whole transactions by the rows after these."""
-        done, waiting = [*self._current], []
-        for part in self._waiting:
-            waits = changes.is_waiting(part)
-            waiting.append(part.where(waits))
-            done.append(part.where(~waits))
-        self._current = [self._compacted(joined(done), changes)]
-        self._waiting = [part for part in waiting if len(part)]
-        count = sum(map(len, [*self._current, *self._waiting]))
-        self._compact_at = count + max(count, COMPACTED_ROWS)
+        whole = self._whole(changes)
+        waits = changes.is_waiting(whole)
+        waits[: sum(map(len, self._current))] = False
+        self._current = [self._compacted(whole.where(~waits), changes)]
+        self._waiting = [whole.where(waits)] if waits.any() else []
+        self._forgotten = {}
+        self._count = sum(map(len, [*self._current, *self._waiting]))
+        self._compact_at = self._count + max(self._count, COMPACTED_ROWS)
 
 
 def _unsent_lists(rows: Changes, changes: TypedChanges) -> pa.Array:

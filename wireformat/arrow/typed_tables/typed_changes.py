@@ -317,12 +317,10 @@ def _listed(lists: pa.Array) -> dict[str, Array]:
     lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
     lists_of_names = np.repeat(np.arange(len(lists)), lengths)
     names = lists.flatten().dictionary_encode()
-    codes = np.asarray(pc.fill_null(names.indices, -1))
-    found = {}
-    for code, name in enumerate(names.dictionary.to_pylist()):
-        found[name] = np.zeros(len(lists), bool)
-        found[name][lists_of_names[codes == code]] = True
-    return found
+    codes = np.asarray(pc.fill_null(names.indices, len(names.dictionary)))
+    found = np.zeros((len(names.dictionary) + 1, len(lists)), bool)
+    found[codes, lists_of_names] = True
+    return dict(zip(names.dictionary.to_pylist(), found, strict=False))
 
 
 class Scopes:
