@@ -102,6 +102,19 @@ def test_a_column_is_added_and_dropped_again_and_again(batch_rows: int, monkeypa
     assert results.call_count == 1
 
 
+@pytest.mark.parametrize("value", ["3", wf.UNCHANGED])
+def test_a_row_that_is_updated_after_a_column_was_dropped_has_it_no_more(value: Any) -> None:
+    described, narrower = (relation(*names, keys=("a",), identity="default") for names in (ABC, ("a", "c")))
+    new = wf.TupleData(("a", "c"), ("1", value), ("text", "text"))
+    events = committed(16, described, insert(*ABC, values=("1", "x", "2")), narrower)
+    events += committed(32, wf.Update(table_schema="public", table_name="t", new=new))
+    capture = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput")
+    unsent = ["c"] if value is wf.UNCHANGED else None
+    assert capture.typed("public.t").read_all()["_unchanged"].to_pylist() == [None, unsent]
+    (row,) = capture.latest("public.t").to_pylist()
+    assert (row["b"], row["c"], row["_unchanged"]) == (None, "2" if unsent else "3", None)
+
+
 def test_changes_of_rows_that_have_gone_need_no_key() -> None:
     """Also if a column was added before the TRUNCATE."""
     before = committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", None)))  # type: ignore[arg-type]

@@ -65,5 +65,7 @@ def test_old_images_that_leave_out_columns_tell_the_same() -> None:
     assert len({*rows.layouts.tolist()}) == len(olds)
     first, *others = (image_facts(rows, index) for index in range(len(olds)))
     assert all(facts is first for facts in others)
-    (unsent,) = unsent_columns(rows, np.zeros(len(olds), np.int64), [Version({}, True)], [*new, "later"]).lists
+    (unsent,) = unsent_columns(
+        rows, np.zeros(len(olds), np.int64), [Version({}, True)], [*new, "later"], are_named=False
+    ).lists
     assert unsent == ("later",)

@@ -207,7 +207,9 @@ def _read_values(changes: TableBatch, columns: list[TypedColumn], options: Typed
     is_delete = rows.kinds == TABLE_DELETE
     is_numbered = bool(rows.numbered.any())
     has_new_of_deletes = bool((is_delete & rows.new.valid).any())
-    unsent = unsent_columns(rows, changes.version_indices, changes.versions, [column.name for column in columns])
+    names = [column.name for column in columns]
+    are_named = options.has_relation_ids
+    unsent = unsent_columns(rows, changes.version_indices, changes.versions, names, are_named=are_named)
     read = _ReadValues([], [], {}, unsent, {}, [])
     for column_index, column in enumerate(columns):
         value_of_image = {}

@@ -17,9 +17,11 @@ from .versions import Version
 
 
 def unsent_columns(
-    rows: ChangeRows, version_indices: Array, versions: Sequence[Version], columns: Sequence[str]
+    rows: ChangeRows, version_indices: Array, versions: Sequence[Version], columns: Sequence[str], *, are_named: bool
 ) -> EncodedLists:
     """Returns the columns whose values were not sent: those that a change lists, and those that its new row omits.
+
+    are_named   whether the new row of an UPDATE names each column that the table has, as in `pgoutput`
 
     An UPDATE in GaussDB's styles omits the columns that PostgreSQL's formats list. An INSERT or UPDATE also omits a
     column that the table got later: neither its version of the table nor an earlier one has the column. Such a row has
@@ -40,7 +42,7 @@ def unsent_columns(
         )
 
     new = rows.new.names
-    is_update = rows.kinds == TABLE_UPDATE
+    is_update = (rows.kinds == TABLE_UPDATE) & (not are_named)
     codes = combined_codes([rows.layouts, version_indices])
     firsts, of_codes = grouped(codes)
     # many layouts differ in their old images alone
