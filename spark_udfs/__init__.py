@@ -9,7 +9,7 @@ arrow_results   lets your pandas function return Arrow columns               (de
 register        the SQL functions and the data source, once a session        (sql, source)
 local_session   a Spark session on this machine                              (session)
 
-The driver runs capture, decoding/dataframe, sql/registration, session and schemas. The workers run decoding/task, which
+The driver runs capture, decoding/dataframe, sql, session and schemas. The workers run decoding/task, which
 decodes, and one file for each way in which Spark calls Python: decoding/batches, sql/functions, chunks/reading,
 chunks/questions, chunks/writing, streams/processor and source/reader.
 """
@@ -26,7 +26,7 @@ with needs("spark", "spark_udfs"):
     from .decoding.frame_readers import change_reader, typed_reader
     from .decoding.unconverted import arrow_results
     from .session import local_session
-    from .sql.registration import register
+    from .sql import register
     from .tables.latest import latest
 
 __all__ = [

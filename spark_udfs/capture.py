@@ -38,7 +38,7 @@ from .chunks.reading import PARTS
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
 from .schemas import arrow_schema, arrow_types, change_names, frame_of
-from .streams.answers import StreamAnswers, check_stream
+from .streams import StreamAnswers, check_stream
 from .tables.latest import checked_rows, latest_rows
 from .tables.latest_by_key import rows_of_steps
 

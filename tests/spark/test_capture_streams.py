@@ -26,7 +26,7 @@ import spark_udfs
 import wireformat as wf
 from spark_udfs.capture import StreamCapture
 from spark_udfs.session import STATE_STORE
-from spark_udfs.streams.answers import StreamAnswers, _record_batches
+from spark_udfs.streams import StreamAnswers, _record_batches
 from spark_udfs.streams.processor import Processor
 from spark_udfs.streams.question import Question
 
