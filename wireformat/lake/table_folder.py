@@ -48,7 +48,7 @@ class TableFolder:
     table may name them: they then stay if the write fails.
 
     Raises OptionError for a column that cannot be stored, BadRows for a type that the Delta table cannot take, and
-    LakeError if the Delta table that earlier writes have made is gone or lacks their rows.
+    LakeError if the Delta table that earlier writes have made is gone, lacks their rows, or was changed otherwise.
     """
 
     def __init__(self, lake: LakeFiles, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
@@ -80,6 +80,8 @@ class TableFolder:
             )
         if self.delta is not None:
             self.delta.check_whole(self.table.reached)
+            if not is_merged:
+                self.delta.check_unconstrained()
         other_types = {} if self.delta is None else self._types_of_delta(self.delta, typed, columns)
         self.stored = StoredSchema(typed, self.table, other_types)
         self.written: list[WrittenFile] = []
