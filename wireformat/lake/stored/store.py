@@ -324,10 +324,10 @@ class Store:
                 self.delete(unfinished)
             raise
 
-    def touch(self, path: str) -> None:
-        """Makes an empty file, under its own name from the beginning. Raises OSError."""
+    def note(self, path: str, data: bytes) -> None:
+        """Writes or replaces a small file, under its own name from the beginning. Raises OSError."""
         self.make_folder_of(path)
-        self.append(path, b"")
+        self.append(path, data)
         self.flush(path)
         self.flush_names(path)
 
