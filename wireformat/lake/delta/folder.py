@@ -110,7 +110,7 @@ class DeltaFolder:
         where = self._store.location(self._folder)
         if (there := self.table.metadata().partition_columns) != self.partitions:
             raise LakeError(
-                f"expected the Delta table in {where} with partitions by {self.partitions}, as the lake has them, got "
+                f"expected the Delta table in {where} with partitions by {self.partitions}, got "
                 f"partitions by {there}: overwrite it with the former ones, or write the whole stream to a new lake"
             )
         if reached is not None and reached.is_ahead(self.done):
