@@ -12,10 +12,13 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake import chunks
+from wireformat.lake import lake as lake_module
 from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import Choice, LakeOptions
 from wireformat.lake.result import TableFiles
+from wireformat.lake.stored import store as store_module
+from wireformat.lake.stored.manifest import Manifest
 from wireformat.lake.stored.store import Store
 from wireformat.lake.write import LakeWriter
 from wireformat.options import ReadOptions
@@ -312,3 +315,53 @@ def test_a_task_that_ends_after_its_driver_was_killed(moves: bool, tmp_path: Pat
     publish(lake, files, END)
     check(MESSAGES, tmp_path, "changes")
     assert parquet_files(tmp_path) == {file.path for table in files for file in table.files}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A lake that is written as in an object store: there are no locks, and files have their names at once."""
+    monkeypatch.setattr(store_module, "is_of_this_machine", lambda folder: False)
+    (tmp_path / "lake").mkdir()
+    return {"folder": (tmp_path / "lake").as_uri(), "storage_options": {"allow_http": "true"}}
+
+
+def test_another_write_begins_in_an_object_store(store: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the files of the first one for left ones, and may remove them at any time: the first one ends."""
+    commit = Lake.commit
+
+    def late(lake: Lake, position: wf.CapturePosition) -> None:
+        monkeypatch.setattr(Lake, "commit", commit)
+        other = Lake(lake.store, replace(lake.manifest), lake.stream, "0e")
+        other.clean()
+        other.begin()
+        lake.commit(position)
+
+    monkeypatch.setattr(Lake, "commit", late)
+    with pytest.raises(wf.LakeConflict, match=r"to have 0 writes, .* got the beginning of another one"):
+        capture_of(MESSAGES[:40]).write(**store)
+    with pytest.raises(wf.OptionError, match="expected a lake"):
+        wf.lake.tables(**store)
+    capture_of(MESSAGES).write(**store)
+    check(MESSAGES, Path(store["folder"].removeprefix("file://")), "changes")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_two_manifests_in_an_object_store(
+    is_first: bool, store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other write puts its manifest directly before the one of this write, or after it; this write raises then."""
+    write_manifest = lake_module.write_manifest
+
+    def late(there: Store, manifest: Manifest) -> None:
+        monkeypatch.setattr(lake_module, "write_manifest", write_manifest)
+        if is_first:
+            capture_of(MESSAGES[:40]).write(**store)
+            write_manifest(there, manifest)
+        else:
+            write_manifest(there, manifest)
+            write_manifest(there, replace(manifest, writer="0e"))
+
+    monkeypatch.setattr(lake_module, "write_manifest", late)
+    expected = "got a part of them: .* to a new lake" if is_first else "got the manifest of another one"
+    with pytest.raises(wf.LakeConflict, match=expected):
+        capture_of(MESSAGES).write(**store)

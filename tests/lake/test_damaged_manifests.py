@@ -143,3 +143,13 @@ def test_bytes_that_are_not_text(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"Notes"', b'"Notes\xff"'))
     with pytest.raises(wf.StateError, match="got other text"):
         wf.lake.position(tmp_path)
+
+
+def test_no_type_modifiers(tmp_path: Path) -> None:
+    """Where the columns have some."""
+    write(MESSAGES[:20], tmp_path, "parquet", "changes")
+    document = manifest_of(tmp_path)
+    document["tables"][0]["versions"][0]["typmods"] = []
+    (tmp_path / "_wireformat.json").write_text(json.dumps(document))
+    with pytest.raises(wf.StateError, match="the manifest is damaged"):
+        write(MESSAGES, tmp_path, "parquet", "changes")

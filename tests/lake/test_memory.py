@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import wireformat as wf
+from wireformat.lake.parquet import ParquetFile
+from wireformat.lake.table_folder import TableFolder
+
+from .histories import messages_of
+from .writing import capture_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,3 +64,41 @@ def test_two_hundred_tables(state: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         peaks.append(int(done.stdout))
     assert peaks[1] < peaks[0] + 40_000, peaks
+
+
+@pytest.mark.parametrize(
+    ("partitions", "memory", "most_open", "files"),
+    [
+        pytest.param(60, 16 << 20, 25, 60, id="many: those that are not written to any more end"),
+        pytest.param(60, 1 << 28, 60, 60, id="many, with memory for all"),
+        pytest.param(60, 1 << 20, 17, 60, id="many, with memory for few"),
+        pytest.param(16, 1 << 20, 16, 16, id="few: all stay open"),
+    ],
+)
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_open_files(
+    partitions: int,
+    memory: int,
+    most_open: int,
+    files: int,
+    state: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each takes memory until it ends."""
+    peaks, file_of = [0], TableFolder._file
+
+    def counted(folder: TableFolder, *given: Any) -> ParquetFile:
+        found = file_of(folder, *given)
+        peaks.append(len(folder._files))
+        return found
+
+    monkeypatch.setattr(TableFolder, "_file", counted)
+    rows = [wf.TupleData(("id", "p"), (str(one), f"p{one % partitions}"), ("integer", "text")) for one in range(240)]
+    inserts = [wf.Insert(lsn=20 + one, table_schema="s", table_name="t", new=row) for one, row in enumerate(rows)]
+    messages = messages_of([[wf.Begin(lsn=16, csn=5, first_lsn=16), *inserts, wf.Commit(lsn=500, xid=9)]])
+    given: Mapping[str, Any] = {"keys": ["id"]} if state == "latest" else {}
+    capture = capture_of(messages, memory_limit=memory)
+    (written,) = capture.write(tmp_path, state=state, partition_by="p", **given).to_pylist()
+    assert (written["rows"], written["files"]) == (240, files)
+    assert max(peaks) <= (most_open if state == "changes" else partitions)

@@ -69,6 +69,24 @@ def test_local_folders_behind_other_file_systems(tmp_path: Path) -> None:
     check(MESSAGES, tmp_path / "lake", "changes")
 
 
+@pytest.mark.parametrize("base", [pafs.LocalFileSystem(), pafs._MockFileSystem()], ids=["local", "memory"])
+def test_paths_below_other_file_systems(base: pafs.FileSystem, tmp_path: Path) -> None:
+    """Those that are returned are paths in the file system that was passed."""
+    base.create_dir(f"{tmp_path}/a/b")
+    one = pafs.SubTreeFileSystem(f"{tmp_path}/a", base)
+    for number, filesystem in enumerate((one, pafs.SubTreeFileSystem("b", one))):
+        for folder in (f"lake{number}", f"/lakes/{number}/", "/"):
+            written = capture_of(MESSAGES).write(folder, filesystem=filesystem)
+            listed = wf.lake.tables(folder, filesystem=filesystem)
+            assert written["folder"].to_pylist() == listed["folder"].to_pylist()
+            begin = "public/" if folder == "/" else f"{folder.rstrip('/')}/public/"
+            for row in listed.to_pylist():
+                assert row["folder"].startswith(begin)
+                rows = pa.concat_tables(pq.read_table(file, filesystem=filesystem) for file in row["files"])
+                assert values(rows) == expected(MESSAGES, row["table_name"], "changes")
+    assert len({Store.of("lake", filesystem, None).identity for filesystem in (one, base)}) == 2
+
+
 def test_more_lakes_than_a_process_may_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a capture on Spark has many streams: each keeps the folder of its lake open."""
     error = OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(tmp_path))

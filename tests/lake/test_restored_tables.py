@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import deltalake
+import pyarrow as pa
 import pytest
 
 import wireformat as wf
@@ -153,3 +154,43 @@ def test_a_table_that_spark_has_restored_to_its_first_version(state: str, tmp_pa
     log.write_text(log.read_text().replace('{"version":"0"}', '{"version":0,"timestamp":null}'))
     write(MESSAGES, tmp_path, "delta", state)
     check(MESSAGES, tmp_path, state)
+
+
+def test_other_partitions(state: str, tmp_path: Path) -> None:
+    """Files of the lake would be added without the values of their columns. What the error says to do works."""
+    table = written_twice(tmp_path, state)
+    rows = table.to_pyarrow_table()
+    for columns, is_refused in ((["id"], True), ([], False)):
+        deltalake.write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", partition_by=columns)
+        if is_refused:
+            with pytest.raises(wf.LakeError, match=rf"{ORDERS} with .* by \[\], got .* \[.id.\]: overwrite"):
+                write(MESSAGES, tmp_path, "delta", state)
+    write(MESSAGES, tmp_path, "delta", state)
+    check(MESSAGES, tmp_path, state)
+
+
+NOT_NULL = pa.schema([pa.field("id", pa.int32(), nullable=False)])
+GENERATED = pa.schema([pa.field("id", pa.int32(), metadata={"delta.invariants": '{"expression": "id > 0"}'})])
+
+
+@pytest.mark.parametrize("rule", ["CHECK", NOT_NULL, GENERATED])
+def test_rules_for_rows(rule: str | pa.Schema, state: str, tmp_path: Path) -> None:
+    """deltalake does not check them in files that are added; a MERGE keeps them."""
+    table = written_twice(tmp_path, state)
+    if isinstance(rule, str):
+        table.alter.add_constraint({"small": "id < 1000000"})
+        name = "delta.constraints.small"
+    else:
+        rows = table.to_pyarrow_table()
+        index, field = rows.schema.get_field_index("id"), rule.field(0)
+        rows = rows.set_column(index, field, rows["id"].cast(field.type))
+        deltalake.write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite")
+        name = "delta.invariants of id" if field.nullable else "NOT NULL of id"
+    if state == "changes":
+        position = wf.lake.position(tmp_path)
+        with pytest.raises(wf.LakeError, match=rf"{ORDERS} without rules for its rows, .*, got {name}: drop them"):
+            write(MESSAGES, tmp_path, "delta", state)
+        assert wf.lake.position(tmp_path) == position
+    else:
+        write(MESSAGES, tmp_path, "delta", state)
+        check(MESSAGES, tmp_path, state)

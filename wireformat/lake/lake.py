@@ -31,7 +31,7 @@ PUBLISHED_AT_ONCE = 8
 """Number of tables published at once, however many processors there are: the threads mostly wait for the storage."""
 
 _BEGUN = f"{HIDDEN}begun"
-"""A file that exists while a lake is written."""
+"""A file that exists while a lake is written. It names the write that began last."""
 
 
 class Lake:
@@ -55,8 +55,9 @@ class Lake:
 
     def clean(self) -> None:
         """Removes what an earlier write left unfinished. It looks at all files, but only if that write did not end."""
-        self._has_begun = self._was_killed = self.store.has(_BEGUN)
-        if not self._has_begun:
+        self._was_killed = self.store.has(_BEGUN)
+        self._has_begun = self._was_killed and self.store.is_local
+        if not self._was_killed:
             return
         self.store.flush_all()
         if self.format == "delta":
@@ -73,7 +74,7 @@ class Lake:
     def begin(self) -> None:
         """Notes that a write has begun, so that the next one looks for what this one may leave."""
         if not self._has_begun:
-            self.store.touch(_BEGUN)
+            self.store.note(_BEGUN, self.writer.encode())
             self._has_begun = True
 
     @property
@@ -127,16 +128,24 @@ class Lake:
         return unlogged(self.store, others) if self.format == "delta" else iter(others)
 
     def check_alone(self) -> None:
-        """Raises LakeConflict if another process, or another attempt to make this write, has written since it began."""
+        """Raises LakeConflict if another process, or another attempt to make this write, has written since it began.
+
+        Where there are no locks, also if another process has begun to: it may remove the files of this write.
+        """
         writes = self._writes_there()
         if writes != self.manifest.writes:
-            if self._attempt:  # the files of the other one have other names
-                self._discard_files()
-            had, where = counted(self.manifest.writes, "write"), self.store.location("")
-            raise LakeConflict(
-                f"expected the lake {where} to have {had}, as when this one began, got {writes}: another "
-                "process wrote to it at the same time; let one process write at a time, and write again"
-            )
+            raise self._conflict(writes)
+        if self._has_begun and not self.store.is_local and self.store.read(_BEGUN) not in (None, self.writer.encode()):
+            raise self._conflict("the beginning of another one")
+
+    def _conflict(self, got: object) -> LakeConflict:
+        if self._attempt:  # the files of the other one have other names
+            self._discard_files()
+        had, where = counted(self._write - 1, "write"), self.store.location("")
+        return LakeConflict(
+            f"expected the lake {where} to have {had}, as when this one began, got {got}: another "
+            "process wrote to it at the same time; let one process write at a time, and write again"
+        )
 
     def commit(self, position: CapturePosition) -> None:
         """Writes the manifest, which names everything that was written, and the position after it.
@@ -149,10 +158,20 @@ class Lake:
         left = [path for path in self._leftovers if path not in kept]
         for path in unlogged(self.store, left):
             self.store.delete(path)
+        if left:  # that took time
+            self.check_alone()
         self.manifest.tables = dict(sorted(self.manifest.tables.items()))  # threads have added them
         self.manifest.writes, self.manifest.writer = self._write, self.writer
         self.manifest.position = position
         write_manifest(self.store, self.manifest)
+        if not self.store.is_local:
+            if not self.was_committed():
+                raise self._conflict("the manifest of another one")
+            if not self.store.has(_BEGUN) and not kept.issubset(self.store.files()):  # another one has ended
+                raise LakeConflict(
+                    f"expected the files of this write in the lake {self.store.location('')}, got a part of them: "
+                    "another process wrote to it at the same time; write the whole stream to a new lake"
+                )
         self._end()
 
     def _end(self) -> None:

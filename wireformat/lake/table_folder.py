@@ -20,6 +20,12 @@ from .stored.store import Store
 FILE_BYTES = 512 << 20
 """At this size a file ends, and the next rows of its table begin another one."""
 
+_FEW_FILES = 16
+"""So many files of a table stay open, whatever they take."""
+
+_OPEN_FILE = 160
+"""Memory of an open file besides its columns of row groups, in their unit: that of its writer and its buffer."""
+
 
 class LakeFiles(NamedTuple):
     """Where the tables of a lake put their files in one write.
@@ -48,7 +54,7 @@ class TableFolder:
     table may name them: they then stay if the write fails.
 
     Raises OptionError for a column that cannot be stored, BadRows for a type that the Delta table cannot take, and
-    LakeError if the Delta table that earlier writes have made is gone or lacks their rows.
+    LakeError if the Delta table that earlier writes have made is gone, lacks their rows, or was changed otherwise.
     """
 
     def __init__(self, lake: LakeFiles, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
@@ -80,6 +86,8 @@ class TableFolder:
             )
         if self.delta is not None:
             self.delta.check_whole(self.table.reached)
+            if not is_merged:
+                self.delta.check_unconstrained()
         other_types = {} if self.delta is None else self._types_of_delta(self.delta, typed, columns)
         self.stored = StoredSchema(typed, self.table, other_types)
         self.written: list[WrittenFile] = []
@@ -88,6 +96,8 @@ class TableFolder:
         self._schema: pa.Schema | None = None
         self._files: dict[str | None, ParquetFile] = {}
         """The file of each partition that has not ended."""
+        self._column_chunks = 0
+        """How many columns of row groups they have."""
         self._begun: dict[str, int] = {}
         """How many files have been begun in each folder."""
 
@@ -109,19 +119,24 @@ class TableFolder:
         self._partitions.check(rows)
         return rows
 
-    def write(self, batch: pa.RecordBatch, most_column_chunks: int | None = None) -> None:
+    def write(self, batch: pa.RecordBatch, most_column_chunks: int = 1 << 16) -> None:
         """Writes stored rows. Raises BadRows and OSError.
 
-        most_column_chunks   a file ends when it has this many columns of row groups, which take memory until it ends
+        most_column_chunks   a file ends when it has this many columns of row groups, which take memory until it ends.
+                             When more than _FEW_FILES files take as much memory together, the largest ones end
         """
         batch = self._partitions.with_column(batch.select(without_empty_structs(batch.schema).names))
         self._schema = batch.schema
         for value, rows in self._partitions.divided(batch):
             file = self._file(value, rows.schema)
+            self._column_chunks -= file.column_chunks
             file.write(rows)
-            has_many = most_column_chunks is not None and file.column_chunks >= most_column_chunks
-            if has_many or file.size >= FILE_BYTES:
+            self._column_chunks += file.column_chunks
+            if file.column_chunks >= most_column_chunks or file.size >= FILE_BYTES:
                 self._end(value, {})
+            files = self._files
+            while len(files) > _FEW_FILES and self._column_chunks + _OPEN_FILE * len(files) >= most_column_chunks:
+                self._end(max(files, key=lambda one: files[one].column_chunks), {})
 
     def _file(self, value: str | None, schema: pa.Schema) -> ParquetFile:
         """Returns the file of a partition to which rows are added."""
@@ -149,7 +164,7 @@ class TableFolder:
         about = {"table": written(self.name), "state": self._lake.manifest.state, "format": self._lake.stream}
         whole = {f"wireformat.{name}": text for name, text in about.items()} | {**metadata}
         self.written.append(self._files[value].close(whole))
-        del self._files[value]
+        self._column_chunks -= self._files.pop(value).column_chunks
 
     @property
     def schema(self) -> pa.Schema:

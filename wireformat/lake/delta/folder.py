@@ -51,6 +51,9 @@ for each batch."""
 _MOST_COMMITS = 100_000
 """The most commits of all kept tables: a commit adds at least one file, and a table in memory has its statistics."""
 
+_RULES = "NOT NULL", "delta.invariants", "delta.generationExpression"
+"""Rules for the values of a column."""
+
 
 class DeltaFolder:
     """A Delta table in a lake, which may not exist yet.
@@ -99,10 +102,17 @@ class DeltaFolder:
         """Raises LakeError if rows of earlier writes were taken away: the next ones would follow a gap.
 
         reached   the position after the last write to the table, as the manifest has it; None if it does not
+
+        Also raises it for other partitions: added files would lack the values of their columns.
         """
         if self.table is None:
             return
         where = self._store.location(self._folder)
+        if (there := self.table.metadata().partition_columns) != self.partitions:
+            raise LakeError(
+                f"expected the Delta table in {where} with partitions by {self.partitions}, got "
+                f"partitions by {there}: overwrite it with the former ones, or write the whole stream to a new lake"
+            )
         if reached is not None and reached.is_ahead(self.done):
             raise LakeError(
                 f"expected the Delta table in {where} at the position that the manifest has for it, got an older one: "
@@ -114,6 +124,20 @@ class DeltaFolder:
                 f"expected the Delta table in {where} with the rows of its last write, got one that was restored to an "
                 f"earlier version; call `deltalake.DeltaTable(folder).restore({version})`, or write the whole stream "
                 "to a new lake"
+            )
+
+    def check_unconstrained(self) -> None:
+        """Raises LakeError if the table has rules for its rows, which deltalake does not check in added files."""
+        if self.table is None:
+            return
+        rules = [name for name in self.table.metadata().configuration if name.startswith("delta.constraints.")]
+        for field in self.table.schema().fields:
+            found = [*field.metadata, *([] if field.nullable else ["NOT NULL"])]
+            rules += [f"{name} of {field.name}" for name in found if name in _RULES]
+        if rules:
+            raise LakeError(
+                f"expected the Delta table in {self._store.location(self._folder)} without rules for its rows, which "
+                f"deltalake does not check in added files, got {', '.join(rules)}: drop them"
             )
 
     def keep(self, position: CapturePosition, relation_id: int | None) -> None:
@@ -233,6 +257,8 @@ class DeltaFolder:
             AddAction(file.path[len(self._folder) + 1 :], file.size, file.partition, now, True, file.statistics)
             for file in files
         ]
+        if actions:
+            self.check_unconstrained()
         plain = Schema.from_arrow(schema)
         with self.errors():
             if self.table is None:

@@ -221,7 +221,8 @@ def _stored_table(found: Any) -> tuple[tuple[str, str], StoredTable]:
     for version in versions:
         given = version._asdict() if version.typmods is not None else version._replace(typmods=[])._asdict()
         check(given, _VERSION, KIND)
-        _require(len(version.columns) == len(version.types) == len(version.typmods or version.types))
+        typmods = version.types if version.typmods is None else version.typmods
+        _require(len(version.columns) == len(version.types) == len(typmods))
     _require(about["current"] < max(len(versions), 1))
     reached = None
     if found.get("reached") is not None:

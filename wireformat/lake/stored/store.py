@@ -96,7 +96,7 @@ class Store:
         durable: bool,
     ) -> None:
         self._filesystem = filesystem
-        self._root = root.rstrip("/")
+        self._root = self._shown = root.rstrip("/")
         self._uri = uri.rstrip("/")
         self.storage_options = None if storage_options is None else dict(storage_options)
         self.is_durable = durable and self.is_local
@@ -122,6 +122,7 @@ class Store:
                 raise OptionError(f"option storage_options: expected a mapping, got {shown(storage_options)}")
             texts("storage_options", [*storage_options, *storage_options.values()])
         if filesystem is not None:
+            given = text if isinstance(filesystem, pafs.SubTreeFileSystem) else None
             filesystem, text = _unwrapped(filesystem, text)
             if not isinstance(filesystem, pafs.FileSystem):
                 if isinstance(filesystem, type) or not hasattr(filesystem, "isfile"):
@@ -130,7 +131,10 @@ class Store:
                 filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
             if "://" in text:
                 raise OptionError(f"option folder: expected a path in the filesystem, got the URI {text}")
-            return cls(filesystem, text, text, storage_options, durable)
+            store = cls(filesystem, text, text, storage_options, durable)
+            if given is not None:
+                store._shown = given.rstrip("/")
+            return store
         if storage_options is not None and not is_of_this_machine(text):
             return cls(delta_files(text, storage_options), "", text, storage_options, durable)
         if "://" in text:
@@ -231,13 +235,13 @@ class Store:
         return f"{self._uri}/{path}"
 
     def location(self, path: str) -> str:
-        """Returns the path as users have it: the URI where deltalake opens the folder, else that in the file system."""
-        return self.uri(path) if self._has_handler else self.path(path)
+        """Returns the path as users have it: the URI if deltalake opens the folder, else that in their file system."""
+        return self.uri(path) if self._has_handler else f"{self._shown}/{path}" if self._shown else path
 
     @property
     def identity(self) -> str:
         """What names the folder, however its path is written."""
-        return os.path.realpath(self._root or "/") if self.is_local else self.location("")
+        return os.path.realpath(self._root or "/") if self.is_local else self.uri("")
 
     @property
     def is_decoded(self) -> bool:
@@ -320,10 +324,10 @@ class Store:
                 self.delete(unfinished)
             raise
 
-    def touch(self, path: str) -> None:
-        """Makes an empty file, under its own name from the beginning. Raises OSError."""
+    def note(self, path: str, data: bytes) -> None:
+        """Writes or replaces a small file, under its own name from the beginning. Raises OSError."""
         self.make_folder_of(path)
-        self.append(path, b"")
+        self.append(path, data)
         self.flush(path)
         self.flush_names(path)
 
