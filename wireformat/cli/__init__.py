@@ -2,11 +2,11 @@
 
 main, commands, options   the commands that can be typed, and the options that they share
 show, convert             what the commands for messages do
-tree, page, guessed       what `wireformat inspect` does, and the format of inputs if the command names none
+tree, page                what `wireformat inspect` does
 decoding                  `wireformat decode`, and the records of inputs
 captures, follow          what the commands for a stream as a whole do, and those for a live slot
 server_options            what `wireformat options` does
-inputs, output            files and standard input; files and standard output, and rows in each of their formats
+inputs, output            files and standard input, and their format; files and standard output, and rows in each format
 screen                    text on a terminal
 exits                     how a command ends: exit codes and errors
 """

@@ -1,5 +1,6 @@
-"""The inputs of a command: Parquet files, files of concatenated messages and standard input.
+"""The inputs of a command: Parquet files, files of concatenated messages and standard input; and their format.
 
+If the command names no format, it is guessed from the first messages, and reported on standard error.
 A progress bar on standard error, if that is a terminal, shows how much of them has been read.
 """
 
@@ -14,10 +15,23 @@ from pathlib import Path
 
 from ..errors import OptionError
 from ..formats.base import Format
-from ..sources.files import MessageSource, file_source, growing_source, stream_source
+from ..formats.guess import Guess
+from ..formats.registry import find_format
+from ..inspection.reading import guess_scanned
+from ..options import ReadOptions
+from ..sources.files import (
+    LINES_HEAD_BYTES,
+    PARQUET_MAGIC,
+    MessageSource,
+    file_source,
+    growing_source,
+    stream_source,
+)
+from ..sources.picked import choose_format, guess_of_bytes, guess_of_source
 from ..sources.source import Source, SourceMessages
 from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
-from .options import STDIN
+from .options import DEFAULT_FORMAT, STDIN
+from .screen import say
 
 
 @contextmanager
@@ -104,3 +118,61 @@ def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[C
                 bar.update(task, total=shown.total + total)  # the inputs are read again
 
         yield advance
+
+
+def guessed_format(paths: Sequence[str], given: str | None, column: str | None, *, says_usual: bool = True) -> str:
+    """Returns the format that was given, or guesses it from the first input and says so.
+
+    says_usual   whether to report the guess if it is the usual format
+
+    There is no guess for a Parquet file in a pipe, or for an input that cannot be read: the command then reports what
+    is wrong with it.
+    """
+    if given is not None:
+        return given
+    path = paths[0]
+    try:
+        if path == STDIN:
+            guess = _guess_of_pipe()
+        elif Path(path).is_file():
+            guess = _guess_of_file(path, column)
+        elif Path(path).exists() and not Path(path).is_dir():
+            guess = Guess(None, (), f"{path} cannot be read twice", 0)
+        else:
+            guess = None
+    except (OSError, ValueError, OverflowError):
+        guess = None
+    return DEFAULT_FORMAT if guess is None else _chosen(guess, says_usual=says_usual)
+
+
+def format_of_bytes(data: bytes, given: str | None) -> str:
+    """Returns the format that was given, or guesses it from bytes that begin with a message."""
+    return given if given is not None else _chosen(guess_of_bytes(data[:LINES_HEAD_BYTES]))
+
+
+def scanned_format(data: bytes, given: str | None, options: ReadOptions) -> str:
+    """Returns the format that was given, or guesses it from the records in bytes whose beginning is missing."""
+    return given if given is not None else _chosen(guess_scanned(data, options))
+
+
+def _chosen(guess: Guess, *, says_usual: bool = True) -> str:
+    name, reason = choose_format(guess, DEFAULT_FORMAT)
+    if says_usual or name != DEFAULT_FORMAT:
+        say(f"format {name}, guessed: {reason}; --format overrides this")
+    return name
+
+
+def _guess_of_pipe() -> Guess | None:
+    """Returns the likely format of standard input; None if it cannot be examined."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    head = peek(LINES_HEAD_BYTES) if peek is not None else b""
+    return None if not head or head.startswith(PARQUET_MAGIC) else guess_of_bytes(head)
+
+
+def _guess_of_file(path: str, column: str | None) -> Guess | None:
+    """Returns the likely format of a file; None if it is empty."""
+    with Path(path).open("rb") as file:
+        head = file.read(LINES_HEAD_BYTES)
+    if head.startswith(PARQUET_MAGIC):
+        return guess_of_source(file_source(Path(path), path, find_format(DEFAULT_FORMAT), column))
+    return guess_of_bytes(head) if head else None

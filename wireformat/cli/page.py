@@ -26,8 +26,7 @@ from ..printable import printable
 from ..sources.decoding import SourceDecoder
 from ..sources.source import message_bytes
 from .exits import BAD_USAGE, Failed
-from .guessed import guessed_format
-from .inputs import all_messages, find_inputs
+from .inputs import all_messages, find_inputs, guessed_format
 from .options import STDIN, STDOUT
 from .output import check_is_no_input, open_file
 from .screen import say

@@ -53,8 +53,7 @@ from ..pgtypes import type_oid
 from ..sources.source import message_bytes
 from ..stream.reader import Located
 from .decoding import Decoding
-from .guessed import guessed_format
-from .inputs import all_messages, find_inputs
+from .inputs import all_messages, find_inputs, guessed_format
 from .screen import coloured, has_colours, paged, say, say_skipped, screen_line
 
 AS_IT_IS = "latin-1"

@@ -26,8 +26,7 @@ from ..sources.files import PARQUET_MAGIC
 from ..sources.picked import pick_message
 from ..sources.source import message_bytes
 from .exits import BAD_USAGE, Failed
-from .guessed import format_of_bytes, guessed_format, scanned_format
-from .inputs import find_inputs
+from .inputs import find_inputs, format_of_bytes, guessed_format, scanned_format
 from .options import STDIN
 from .screen import console, say
 

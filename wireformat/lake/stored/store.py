@@ -241,7 +241,9 @@ class Store:
     @property
     def identity(self) -> str:
         """What names the folder, however its path is written."""
-        return os.path.realpath(self._root or "/") if self.is_local else self.uri("")
+        return (
+            os.path.realpath(self._root or "/") if self.is_local else self.uri("") if self._has_handler else self._root
+        )
 
     @property
     def is_decoded(self) -> bool:
