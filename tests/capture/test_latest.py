@@ -115,6 +115,23 @@ def test_a_row_that_is_updated_after_a_column_was_dropped_has_it_no_more(value: 
     assert (row["b"], row["c"], row["_unchanged"]) == (None, "2" if unsent else "3", None)
 
 
+def test_a_table_that_gets_its_name_back_after_changes_of_another_one() -> None:
+    """What became of its columns meanwhile is not known."""
+
+    def of(oid: int, *columns: str, values: tuple[str, ...]) -> list[wf.Event]:
+        described = replace(relation(*columns, keys=("a",), identity="default"), relation_id=oid)
+        return [described, replace(insert(*columns, values=values), relation_id=oid)]
+
+    events = committed(16, *of(1, "a", "c", "d", values=("1", "old", "x")))
+    events += committed(32, *of(2, "a", "c", values=("9", "y")))
+    events += committed(48, *of(1, "a", "d", "c", values=("2", "x", "new")))
+    rows = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput").latest("public.t").to_pylist()
+    assert [(row["a"], row["c"], row["d"], row["_unchanged"]) for row in rows] == [
+        ("1", None, None, ["c", "d"]),
+        ("2", "new", "x", None),
+    ]
+
+
 def test_changes_of_rows_that_have_gone_need_no_key() -> None:
     """Also if a column was added before the TRUNCATE."""
     before = committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", None)))  # type: ignore[arg-type]

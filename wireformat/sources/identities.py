@@ -262,11 +262,17 @@ class IdentifiedRows:
         dropped   the columns that the table does not have any more after them, if the definition does not say it
         """
         before, self._definition = self._definition, definition
+        oids = oids_of(batch)
         if before is None:
             self._rows = self._rows_of(definition.keys)
         elif before != definition:
             self._unknown.typed = batch.schema
             unknown = self._unknown.after(before, definition)
+            if oids and self._relation_id not in (
+                None,
+                oids[0],
+            ):  # the rows of another table of this name, which may come back
+                unknown = [name for name in definition.columns or () if name not in definition.keys]
             if unknown and before.keys == definition.keys != () and {*unknown}.isdisjoint(definition.keys):
                 self._rows.forget(unknown)
             elif unknown or before.keys != definition.keys:
@@ -277,7 +283,6 @@ class IdentifiedRows:
         if definition.columns is not None:
             dropped = [field.name for field in batch.schema.field("_old").type if field.name not in definition.columns]
         self._rows.dropped = dropped
-        oids = oids_of(batch)
         if {*oids} - {self._relation_id} or pc.any(pc.equal(batch["_change_type"], "truncate")).as_py():
             self._unknown.stale.clear()  # the rows from before have gone
         self._relation_id = [self._relation_id, *oids][-1]

@@ -145,7 +145,7 @@ class LatestRows:
         changes.check()
         if len(changes.scopes.oids) > 1 and not self._stream_by:
             logging.getLogger("wireformat").warning(earlier_tables(changes.scopes.oids))
-        whole = self._whole(changes)
+        whole = joined(self._known() or [changes.read(pa.RecordBatch.from_pylist([], changes.schema))])
         is_last = np.zeros(len(changes.scopes.streams), bool)
         is_last[list(changes.scopes.last.values())] = True
         rows = self._compacted(whole.where(is_last[whole.scopes]), changes)
@@ -183,16 +183,14 @@ class LatestRows:
             self._count += sum(map(len, read))
         self._small, self._small_rows = [], 0
 
-    def _whole(self, changes: TypedChanges) -> Changes:
-        """Returns all changes."""
-        parts = [*self._current, *self._waiting]
-        whole = joined(parts or [changes.read(pa.RecordBatch.from_pylist([], changes.schema))])
-        if not self._forgotten:
-            return whole
-        unsent = {name: np.copy(whole.unsent.get(name, np.zeros(len(whole), bool))) for name in self._forgotten}
-        for name, count in self._forgotten.items():
-            unsent[name][:count] = True
-        return replace(whole, unsent={**whole.unsent, **unsent})
+    def _known(self) -> list[Changes]:
+        """Returns the current rows and the changes after them, without the values that are forgotten."""
+        found, first = [], 0
+        for part in [*self._current, *self._waiting]:  # a column was forgotten before a part, or after it
+            gone = {name: np.ones(len(part), bool) for name, count in self._forgotten.items() if count > first}
+            found.append(replace(part, unsent={**part.unsent, **gone}) if gone else part)
+            first += len(part)
+        return found
 
     def _compacted(self, made: Changes, changes: TypedChanges) -> Changes:
         if self.dropped and not changes.has_key:
@@ -204,11 +202,14 @@ class LatestRows:
 
     def _compact(self, changes: TypedChanges) -> None:
         """Replaces the rows and the changes of whole transactions by the rows after these."""
-        whole = self._whole(changes)
-        waits = changes.is_waiting(whole)
-        waits[: sum(map(len, self._current))] = False
-        self._current = [self._compacted(whole.where(~waits), changes)]
-        self._waiting = [whole.where(waits)] if waits.any() else []
+        done: list[Changes] = []
+        waiting: list[Changes] = []
+        for index, part in enumerate(self._known()):
+            waits = changes.is_waiting(part) & (index >= len(self._current))
+            waiting.append(part.where(waits))
+            done.append(part.where(~waits))
+        self._current = [self._compacted(joined(done), changes)]
+        self._waiting = [part for part in waiting if len(part)]
         self._forgotten = {}
         self._count = sum(map(len, [*self._current, *self._waiting]))
         self._compact_at = self._count + max(self._count, COMPACTED_ROWS)
