@@ -17,9 +17,9 @@ from ..times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY, parse_commit_time
 
 One = Callable[[str], object]
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
-_FLOAT = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,5})?|NaN|-?Infinity")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
+FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?|[+-]?(?:NaN|Infinity)")
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
 _ESCAPE = re.compile(rb"\\(\\|[0-3][0-7]{2})")
@@ -45,7 +45,7 @@ def integer(bits: int) -> One:
     """Signed integers of `bits` bits."""
 
     def read(text: str) -> int:
-        if not _INTEGER.fullmatch(text):
+        if not INTEGER.fullmatch(text):
             raise Misfit("a text that is not an integer")
         number = int(text)
         if not -(1 << bits - 1) <= number < 1 << bits - 1:
@@ -59,7 +59,7 @@ def floating(bits: int) -> One:
     """Floating point numbers of 32 or 64 bits."""
 
     def read(text: str) -> float:
-        if not _FLOAT.fullmatch(text):
+        if not FLOAT.fullmatch(text):
             raise Misfit("a text that is not a number")
         number = float(text)
         try:
@@ -88,7 +88,7 @@ def decimal(precision: int, scale: int) -> One:
     def read(text: str) -> Decimal:
         if text in ("NaN", "Infinity", "-Infinity"):
             raise Misfit("NaN or an infinity, which a decimal cannot hold")
-        if not _DECIMAL.fullmatch(text):
+        if not DECIMAL.fullmatch(text):
             raise Misfit("a text that is not a number")
         number = Decimal(text)
         if number and number.adjusted() >= precision - scale:

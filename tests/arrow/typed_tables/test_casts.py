@@ -286,3 +286,15 @@ def test_many_arrays_are_split_as_one_by_one(delimiter: str, texts: list[str], d
     lists.validate(full=True)
     assert lists.to_pylist() == [*few.to_pylist() * many, None]
     assert found == {time * len(texts) + row: words for time in range(many) for row, words in misfits.items()}
+
+
+@pytest.mark.parametrize("text", ["-NaN", "+NaN", "+Infinity", "1." + "9" * 401, "9" * 401, "+5", "1e5", "5."])
+@pytest.mark.parametrize("type", [pa.float64(), pa.float32(), pa.int32(), pa.decimal128(10, 2)], ids=str)
+def test_a_number_is_read_the_same_alone_and_among_others(type: pa.DataType, text: str) -> None:
+    """No server prints these; a cast of a column takes some of them, if all its texts are like numbers."""
+    reader = reader_of(type)
+    assert reader is not None
+    (value,), misfits = reader.read(pa.array([text]))
+    for others in (["1"] * 300, ["1e400", "NaN", None] * 100, ["a word"] * 300):
+        values, found = reader.read(pa.array([*others, text]))
+        assert (str(values[-1]), found.get(len(others))) == (str(value), misfits.get(0))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...pgtypes import text_values
 from ...pgtypes.columns import MAX_DIGITS
-from ...pgtypes.text_values import Misfit
+from ...pgtypes.text_values import DECIMAL, FLOAT, INTEGER, Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from ..arrays import null_where
 from ..noted_texts import NotedTexts
@@ -38,6 +38,7 @@ class CastReader:
     pattern   a regular expression of the texts that the cast reads correctly
     cast      casts a whole column; raises ArrowInvalid if a value does not fit
     read_one  reads one text; raises Misfit
+    form      a regular expression of the texts that `read_one` may read; of others it says the same as of an empty text
     """
 
     type: pa.DataType
@@ -46,6 +47,7 @@ class CastReader:
     pattern: str
     cast: Callable[[pa.StringArray, pa.DataType], pa.Array]
     read_one: text_values.One
+    form: str = ""
 
     def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
         """See ValueReader.read."""
@@ -66,9 +68,16 @@ class CastReader:
             return self._cast_in_halves(texts, 0, misfits), misfits
         is_other = np.zeros(len(texts), bool)
         is_other[others] = True
-        plain = null_where(is_other, texts)
-        values = self._read_one_by_one(texts.take(pa.array(others)), others, misfits)
-        column = pc.replace_with_mask(self._cast_in_halves(plain, 0, misfits), pa.array(is_other), values)
+        column = self._cast_in_halves(null_where(is_other, texts), 0, misfits)
+        if self.form:
+            empty: Misfits = {}
+            self._read_one_by_one(pa.array([""]), [0], empty)
+            has_form = _mask(pc.match_substring_regex(texts.take(pa.array(others)), f"^(?:{self.form})$"))
+            misfits |= dict.fromkeys(others[~has_form].tolist(), empty[0])
+            is_other[others] = has_form
+            others = others[has_form]
+        values = self._read_one_by_one(texts.take(pa.array(others)), others.tolist(), misfits)
+        column = pc.replace_with_mask(column, pa.array(is_other), values)
         return column, dict(sorted(misfits.items()))
 
     def _read_repeated(self, coded: pa.DictionaryArray) -> tuple[pa.Array, Misfits]:
@@ -102,15 +111,14 @@ class CastReader:
         )
 
     def _read_one_by_one(self, texts: pa.StringArray, rows: Any, misfits: Misfits) -> pa.Array:
-        values: list[object] = []
-        for row, text in zip(rows, texts.to_pylist(), strict=True):
-            value = None
+        values: list[object] = [None] * len(texts)
+        read_one = self.read_one
+        for index, (row, text) in enumerate(zip(rows, texts.to_pylist(), strict=True)):
             if text is not None:
                 try:
-                    value = self.read_one(text)
+                    values[index] = read_one(text)
                 except Misfit as misfit:
-                    misfits[int(row)] = str(misfit)
-            values.append(value)
+                    misfits[row] = misfit.args[0]
         return pa.array(values, self.type)
 
 
@@ -345,18 +353,19 @@ _FIRST_DAY, _LAST_DAY = FIRST_MICROS // MICROS_OF_DAY, LAST_MICROS // MICROS_OF_
 
 
 def _integer(type: pa.DataType) -> ValueReader:
-    return CastReader(type, _DIGITS + b"-", 1, r"^-?\d+$", _cast, text_values.integer(type.bit_width))
+    return CastReader(type, _DIGITS + b"-", 1, r"^-?\d+$", _cast, text_values.integer(type.bit_width), INTEGER.pattern)
 
 
 def _float(type: pa.DataType) -> ValueReader:
     pattern = r"^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity|NaN)$"
     read_one = text_values.floating(64 if type == pa.float64() else 32)
-    return CastReader(type, _DIGITS + b"-+.eNaInfity", 1, pattern, _cast_float, read_one)
+    return CastReader(type, _DIGITS + b"-+.eNaInfity", 1, pattern, _cast_float, read_one, FLOAT.pattern)
 
 
 def _decimal(type: pa.DataType) -> ValueReader:
     read_one = text_values.decimal(type.precision, type.scale)
-    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast_decimal, read_one)
+    form = rf"{DECIMAL.pattern}|NaN|-?Infinity"
+    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast_decimal, read_one, form)
 
 
 def _timestamp(type: pa.DataType) -> ValueReader:
