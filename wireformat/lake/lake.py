@@ -132,15 +132,17 @@ class Lake:
 
         Where there are no locks, also if another process has begun to: it may remove the files of this write.
         """
-        writes = self._writes_there()
-        if writes != self.manifest.writes:
-            raise self._conflict(writes)
-        if self._has_begun and not self.store.is_local and self.store.read(_BEGUN) not in (None, self.writer.encode()):
-            raise self._conflict("the beginning of another one")
-
-    def _conflict(self, got: object) -> LakeConflict:
+        got: object = self._writes_there()
+        if got == self.manifest.writes:
+            has_notes = self._has_begun and not self.store.is_local
+            if not has_notes or self.store.read(_BEGUN) in (None, self.writer.encode()):
+                return
+            got = "the beginning of another one"
         if self._attempt:  # the files of the other one have other names
             self._discard_files()
+        raise self._conflict(got)
+
+    def _conflict(self, got: object) -> LakeConflict:
         had, where = counted(self._write - 1, "write"), self.store.location("")
         return LakeConflict(
             f"expected the lake {where} to have {had}, as when this one began, got {got}: another "
