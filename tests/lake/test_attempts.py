@@ -341,8 +341,10 @@ def test_another_write_begins_in_an_object_store(store: dict[str, Any], monkeypa
         capture_of(MESSAGES[:40]).write(**store)
     with pytest.raises(wf.OptionError, match="expected a lake"):
         wf.lake.tables(**store)
+    lake = Path(store["folder"].removeprefix("file://"))
+    assert (lake / ".wireformat-begun").read_bytes() == b"0e"  # what the other one may leave will be looked for
     capture_of(MESSAGES).write(**store)
-    check(MESSAGES, Path(store["folder"].removeprefix("file://")), "changes")
+    check(MESSAGES, lake, "changes")
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -131,6 +131,18 @@ def test_errors_of_later_files(tmp_path: Path) -> None:
     assert "message 7," in found[-1]
 
 
+def test_what_arrow_cannot_do_is_told(files: Path) -> None:
+    """Spark takes a NotImplementedError, as Arrow's is one, for a reader without partitions."""
+    source = WireformatSource({"path": str(files), "format": "pgoutput"})
+    reader = source.reader(source.schema())
+    fails = patch(
+        "spark_udfs.source.data_source.SourceOptions.survey", side_effect=pa.ArrowNotImplementedError("no kernel")
+    )
+    with fails, pytest.raises(RuntimeError, match="no kernel") as raised:
+        reader.partitions()
+    assert not isinstance(raised.value, NotImplementedError)
+
+
 def test_a_file_without_messages(tmp_path: Path) -> None:
     """For no partitions, Spark calls `read` with None."""
     pq.ParquetWriter(tmp_path / "0.parquet", pa.schema({"payload": pa.binary()})).close()

@@ -134,13 +134,16 @@ class Lake:
         """
         got: object = self._writes_there()
         if got == self.manifest.writes:
-            has_notes = self._has_begun and not self.store.is_local
-            if not has_notes or self.store.read(_BEGUN) in (None, self.writer.encode()):
+            if not self._has_begun or self._began_last():
                 return
             got = "the beginning of another one"
         if self._attempt:  # the files of the other one have other names
             self._discard_files()
         raise self._conflict(got)
+
+    def _began_last(self) -> bool:
+        """Whether no other write has begun since this one. Where there are locks, none can."""
+        return self.store.is_local or self.store.read(_BEGUN) in (None, self.writer.encode())
 
     def _conflict(self, got: object) -> LakeConflict:
         had, where = counted(self._write - 1, "write"), self.store.location("")
@@ -177,7 +180,7 @@ class Lake:
         self._end()
 
     def _end(self) -> None:
-        if self._has_begun:
+        if self._has_begun and self._began_last():
             self.store.delete(_BEGUN)
 
     def _writes_there(self) -> int:

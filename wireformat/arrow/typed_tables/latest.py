@@ -205,7 +205,7 @@ class LatestRows:
         done: list[Changes] = []
         waiting: list[Changes] = []
         for index, part in enumerate(self._known()):
-            waits = changes.is_waiting(part) & (index >= len(self._current))
+            waits = changes.is_waiting(part) & (index >= len(self._current))  # rows that were gathered do not wait
             waiting.append(part.where(waits))
             done.append(part.where(~waits))
         self._current = [self._compacted(joined(done), changes)]
