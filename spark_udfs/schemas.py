@@ -97,13 +97,16 @@ def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             if not _may_be_cast(column.type, field.type):
                 raise pa.ArrowInvalid("another meaning")
             columns.append(column if column.type == field.type else column.cast(field.type))
+            has_gaps = _lacks_values(columns[-1], field)
         except pa.ArrowException:  # whose text may have a value
             declared, own = (from_arrow_type(type).simpleString() for type in (field.type, column.type))
-            raise wf.OptionError(
-                f"option schema: column {field.name!r} is declared as {declared}, but has values of type {own}: "
-                f"declare it as {own}, and cast it in the query"
-            ) from None
-        if _lacks_values(columns[-1], field):
+            has_gaps = declared == own  # nulls in a field of a struct
+            if not has_gaps:
+                raise wf.OptionError(
+                    f"option schema: column {field.name!r} is declared as {declared}, but has values of type {own}: "
+                    f"declare it as {own}, and cast it in the query"
+                ) from None
+        if has_gaps:
             raise wf.OptionError(
                 f"option schema: column {field.name!r} is declared as NOT NULL, but has nulls: declare it without it"
             )

@@ -236,7 +236,7 @@ def test_types_that_spark_hands_over_are_no_other_types() -> None:
         (pa.int32(), [1, None]),
         (pa.struct([pa.field("x", pa.int32(), nullable=False)]), [None, {"x": 1}, {"x": None}]),
         (pa.list_(pa.field("element", pa.int32(), nullable=False)), [[1], [None]]),
-        (pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)), [[("k", 1), ("l", None)]]),
+        (pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)), [[("k", 1)], [("l", None)]]),
     ],
 )
 def test_nulls_where_none_are_declared(type: pa.DataType, values: list[Any]) -> None:
