@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -257,3 +258,18 @@ def test_transactions_that_are_not_awaited_are_not_looked_at_one_by_one(monkeypa
     more = position_of(messages_of([[*later, *awaited]]), after=position)
     assert looked == [("STREAM_START", 5), ("BEGIN", 6), ("PREPARE", 6)]
     assert {one.xid for one in more.open} == {5, 6}
+
+
+def test_transactions_that_were_delivered_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = messages_of([[event for xid in range(1, 401) for event in plain(xid, 10 * xid)]])
+    looked: list[int] = []
+    look = Resumption._look
+
+    def counting(self: Resumption, row: dict[str, Any]) -> None:
+        looked.append(row["xid"])
+        look(self, row)
+
+    monkeypatch.setattr(Resumption, "_look", counting)
+    ended = 1 + 199 * 3  # the table is described once
+    assert going_on(messages[: ended + 1], messages) == [*range(200, 401)]
+    assert looked == [200]

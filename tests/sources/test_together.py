@@ -59,8 +59,11 @@ def test_small_files_are_read_together(
 
 
 @pytest.mark.parametrize(("memory_limit", "counts"), [(0, [2, 2, 2, 1]), (8 * 4 * 128, [4, 3]), (1 << 28, [7])])
-def test_a_memory_limit_bounds_what_is_put_together(memory_limit: int, counts: list[int], tmp_path: Path) -> None:
-    """An eighth of it, of small files and of the parts of one source."""
+def test_a_memory_limit_bounds_what_is_put_together(
+    memory_limit: int, counts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An eighth of it, of small files and of the parts of one source that are not tiny."""
+    monkeypatch.setattr(together, "TINY_BYTES", 0)
     messages = [*SAMPLES.values()][:7]
     parts = in_parts(messages, 2)
     write_files(tmp_path, parts)
@@ -236,3 +239,14 @@ def test_other_columns_of_a_stream_are_let_go() -> None:
     (found,) = source.read()
     assert len(found.messages) == 50
     assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_tiny_arrays_are_joined_before_they_are_looked_at() -> None:
+    """But not larger ones, nor those of other types."""
+    tiny = [pa.array([b"a"]), pa.array([None], pa.binary()), pa.array([b"bc", b""])]
+    large = pa.array([bytes(together.TINY_BYTES)])
+    other = [pa.array([b"d"], pa.large_binary()), pa.array([b"e"], pa.large_binary())]
+    first, last = together.chunked([*tiny, large, *tiny, *other])
+    assert first.chunks == [pa.array([b"a", None, b"bc", b""]), large, pa.array([b"a", None, b"bc", b""])]
+    assert last.chunks == [pa.array([b"d", b"e"], pa.large_binary())]
+    assert first.chunk(1).buffers()[2].address == large.buffers()[2].address

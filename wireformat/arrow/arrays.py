@@ -29,6 +29,11 @@ def unused(shape: int | tuple[int, ...], dtype: type[np.generic]) -> Array:
     return np.ndarray(shape, dtype, pa.allocate_buffer(int(size) * np.dtype(dtype).itemsize))
 
 
+def unsigned_values(column: pa.Array) -> tuple[Array, Array]:
+    """Returns uint64[n]: the values of an int64 column as unsigned numbers, 0 for null; bool[n]: which are there."""
+    return np.asarray(column.fill_null(0)).view(np.uint64), np.asarray(column.is_valid())
+
+
 _IF_ELSE_NEEDS_COPY = int(pa.__version__.partition(".")[0]) < 24
 """Whether if_else gives wrong texts for a slice of an array: https://github.com/apache/arrow/issues/49410"""
 

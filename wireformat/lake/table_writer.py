@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow.arrays import Array
+from ..arrow.arrays import Array, unsigned_values
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
 from ..arrow.typed_tables.current_rows import RowsNeeded
@@ -372,17 +372,11 @@ def _not_covered(batch: pa.RecordBatch, done: Position) -> Array:
     """
     if batch.schema.names[:2] != ["commit_lsn", "csn"]:
         end = next(number for number in (done.lsn, done.csn, done.transactions) if number is not None)
-        return np.asarray(_numbers(batch["_sequence"].field("commit_lsn"))[0] > np.uint64(end))
-    lsns, has_lsn = _numbers(batch["commit_lsn"])
-    csns, has_csn = _numbers(batch["csn"])
-    sequence, _ = _numbers(batch["_sequence"].field("commit_lsn"))
+        return np.asarray(unsigned_values(batch["_sequence"].field("commit_lsn"))[0] > np.uint64(end))
+    lsns, has_lsn = unsigned_values(batch["commit_lsn"])
+    csns, has_csn = unsigned_values(batch["csn"])
+    sequence, _ = unsigned_values(batch["_sequence"].field("commit_lsn"))
     covered = sequence <= np.uint64(done.transactions)
     covered = np.where(has_csn, csns <= np.uint64(done.csn or 0), covered)
     by_lsn = (lsns <= np.uint64(done.lsn or 0)) & (~has_csn | (csns <= np.uint64(done.csn or 0)))
     return np.asarray(~np.where(has_lsn, by_lsn, covered))
-
-
-def _numbers(column: pa.Array) -> tuple[Array, Array]:
-    """Returns uint64[n]: the values of a column, 0 for null; and bool[n]: whether a value is there."""
-    valid = np.asarray(column.is_valid())
-    return np.asarray(column.fill_null(0)).view(np.uint64), valid

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.arrays import unsigned_values
 from ..arrow.noted.relation_events import subxid_of
 from ..errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from ..events import aborts_whole
@@ -19,6 +21,7 @@ from ..stream.positions import Position
 
 _OF_PREPARED = ("PREPARE", "STREAM_PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
 _WATCHED = ("BEGIN", "STREAM_START", "STREAM_ABORT", "STREAM_COMMIT", *_OF_PREPARED)
+_COLUMNS = ("kind", "lsn", "xid", "csn", "commit_lsn", "detail", "message", "record")
 _HINT = (
     "begin the input at or before the first message of that transaction; if that message begins within an earlier one, "
     "at the message in which the earlier one begins"
@@ -66,15 +69,39 @@ class Resumption:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Looks at the next rows of the input."""
-        if not self.unseen:
-            return
-        watched = pc.is_in(batch["kind"], pa.array(_WATCHED))
-        if self._plain is None:  # what is awaited may never come: it may have been rolled back
-            xids = (None, *self._streamed, *(xid for _, xid in self._unbegun))
-            awaited = pc.is_in(batch["xid"], pa.array([x if x is None else signed(x) for x in xids], pa.int64()))
-            watched = pc.and_(watched, pc.or_(awaited, pc.is_in(batch["kind"], pa.array(_OF_PREPARED))))
-        for index in pc.indices_nonzero(watched).to_pylist():
-            self._look({name: batch[name][index].as_py() for name in batch.schema.names})
+        while self.unseen:
+            plain = self._plain
+            for index in pc.indices_nonzero(self._are_watched(batch)).to_pylist():
+                self._look({name: batch[name][index].as_py() for name in _COLUMNS})
+                if self._plain is not plain:  # the rest is watched for less
+                    batch = batch.slice(index + 1)
+                    break
+            else:
+                return
+
+    def _are_watched(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Returns which rows may be those that are awaited, or show that these do not come."""
+        kinds = batch["kind"]
+        watched = pc.is_in(kinds, pa.array(_WATCHED))
+        if self._plain is not None:
+            return watched if self._unbegun else pc.and_not(watched, self._begin_delivered(batch, self._plain))
+        # what is awaited may never come: it may have been rolled back
+        awaited = _has_xid(batch, (None, *self._streamed, *(xid for _, xid in self._unbegun)))
+        return pc.and_(watched, pc.or_(awaited, pc.is_in(kinds, pa.array(_OF_PREPARED))))
+
+    def _begin_delivered(self, batch: pa.RecordBatch, plain: OpenTransaction) -> pa.BooleanArray:
+        """Returns which rows begin transactions that the position covers, and that are none of those awaited."""
+        delivered = self._delivered
+        if delivered is None or delivered.lsn is None:
+            return pa.array(np.zeros(len(batch), bool))
+        csns, has_csn = unsigned_values(batch["csn"])
+        lsns, has_lsn = unsigned_values(pc.coalesce(batch["commit_lsn"], batch["lsn"]))
+        is_covered = has_lsn & (lsns <= np.uint64(delivered.lsn))  # see Position.covers
+        is_covered &= ~has_csn | ((delivered.csn is not None) & (csns <= np.uint64(delivered.csn or 0)))
+        for numbers, own in ((csns, plain.csn), (lsns, plain.commit_lsn)):
+            is_covered &= own is None or numbers != np.uint64(own)
+        awaited = _has_xid(batch, (*self._streamed, *([] if plain.xid is None else [plain.xid])))
+        return pc.and_not(pc.and_(pc.equal(batch["kind"], "BEGIN"), pa.array(is_covered)), awaited)
 
     def take_controls(self, controls: Iterable[Control]) -> None:
         """Does what `take` does, with control records."""
@@ -216,6 +243,10 @@ def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
     """Returns the commit LSN, or else the LSN, and the csn."""
     lsn = row["lsn"] if row["commit_lsn"] is None else row["commit_lsn"]
     return None if lsn is None else unsigned(lsn), None if row["csn"] is None else unsigned(row["csn"])
+
+
+def _has_xid(batch: pa.RecordBatch, xids: Iterable[int | None]) -> pa.BooleanArray:
+    return pc.is_in(batch["xid"], pa.array([xid if xid is None else signed(xid) for xid in xids], pa.int64()))
 
 
 def controls_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Control]:

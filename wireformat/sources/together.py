@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from ..arrow.scan.message_batches import COUNTED_BYTES, counted_bytes
+from ..arrow.scan.message_batches import COUNTED_BYTES, concatenated, counted_bytes
 from ..limits import MESSAGE_BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .source import Source, SourceMessages
 
 Item = TypeVar("Item")
+
+TINY_BYTES, JOINED_BYTES = 4 << 10, 64 << 10
+"""Arrays up to this size are joined, up to this one, which no memory limit need bound: each costs more than its
+messages, wherever it is looked at."""
 
 PIECE_SHARE = 8
 """Messages up to this fraction of a memory limit, an eighth, are decoded together."""
 
 
 def chunked(arrays: Iterable[pa.Array], most_bytes: int | None = None) -> Iterator[pa.ChunkedArray]:
-    """Yields binary arrays, those of a type that follow each other as one, which copies nothing.
+    """Yields binary arrays, those of a type that follow each other as one, which copies tiny ones alone.
 
     most_bytes   up to which they are put together; None for MESSAGE_BATCH_BYTES
     """
     most_bytes = MESSAGE_BATCH_BYTES if most_bytes is None else most_bytes
-    for some in _together(arrays, counted_bytes, attrgetter("type"), most_bytes):
+    sized = ((array, counted_bytes(array)) for array in arrays)
+    joined = map(_as_one, _together(sized, itemgetter(1), _tiny_type, min(most_bytes, JOINED_BYTES)))
+    for some in _together(joined, counted_bytes, attrgetter("type"), most_bytes):
         yield pa.chunked_array(some)
+
+
+def _tiny_type(sized: tuple[pa.Array, int]) -> pa.DataType | None:
+    return sized[0].type if sized[1] <= TINY_BYTES else None
+
+
+def _as_one(sized: Sequence[tuple[pa.Array, int]]) -> pa.Array:
+    return concatenated([array for array, _ in sized])
 
 
 class Piece(NamedTuple):

@@ -99,19 +99,19 @@ COUNTED_BYTES = 1 << 7
 
 def _joined_arrays(arrays: list[pa.Array], sizes: BatchSizes) -> Iterator[pa.Array]:
     """Yields the arrays, small ones that follow each other as one: each costs as much as thousands of messages."""
-    left = sum(map(counted_bytes, arrays))
+    all_bytes = [*map(counted_bytes, arrays)]
+    left = sum(all_bytes)
     small: list[pa.Array] = []
     size = 0
-    for array in arrays:
-        array_bytes = counted_bytes(array)
+    for array, array_bytes in zip(arrays, all_bytes, strict=True):
         if small and (size + array_bytes > sizes.of(left) or array.type != small[0].type):
-            yield _concatenated(small)
+            yield concatenated(small)
             left -= size
             small, size = [], 0
         small.append(array)
         size += array_bytes
     if small:
-        yield _concatenated(small)
+        yield concatenated(small)
 
 
 def counted_bytes(array: pa.Array) -> int:
@@ -133,8 +133,9 @@ def size_of(data: pa.Array | pa.ChunkedArray | pa.Table) -> int:
     return views.nbytes + int(views["length"].sum(dtype=np.int64))
 
 
-def _concatenated(arrays: list[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)  # which copies a single one, too
+def concatenated(arrays: list[pa.Array]) -> pa.Array:
+    """Returns arrays of a type as one; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def is_live(messages: Any) -> bool:
