@@ -11,8 +11,7 @@ import pyarrow as pa
 
 import wireformat as wf
 from wireformat.live.checks.findings import CHECKPOINT, Wanted, raise_errors
-from wireformat.live.checks.position import check_start, position_findings
-from wireformat.live.checks.server import all_findings
+from wireformat.live.checks.server import all_findings, check_start, position_findings
 from wireformat.live.connection import STEADY_SECONDS, Connection
 from wireformat.live.intake import Intake, silence_of
 from wireformat.live.plugins import ask

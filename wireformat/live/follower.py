@@ -16,8 +16,7 @@ from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
 from .checks.findings import Wanted, raise_errors
-from .checks.position import check_start, is_behind
-from .checks.server import all_findings
+from .checks.server import all_findings, check_start, is_behind
 from .connection import STEADY_SECONDS, Connection, Stopped
 from .intake import Intake, SqlIntake, silence_of
 from .messages import MessageFile

@@ -1,7 +1,7 @@
 """Complete images have every column of their relation. The scan notes only their values, not their names and types.
 
 In such a row the bit COMPLETE + map index of PRESENT is 1, and RELATION is the relation's entry in the dictionary; see
-scan/relations/entries.py. The names of a relation follow each other in the text, and so do its types.
+scan/dictionary.py. The names of a relation follow each other in the text, and so do its types.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 from ..arrays import Array, Int, unused
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
+from ..scan.dictionary import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from ..scan.notes import COMPLETE, ENDS, GIVEN, IMAGE_BITS, NAME, NEW, OLD, PAIR, PRESENT, RELATION, TYPE, UNTYPED
-from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .row_limits import check_text
 
 if TYPE_CHECKING:

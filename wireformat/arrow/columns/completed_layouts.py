@@ -18,6 +18,7 @@ from ..arrays import Array, Int, unused
 from ..codes import grouped
 from ..jit.compiler import compiled, inner
 from ..noted_texts import NotedTexts
+from ..scan.dictionary import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from ..scan.notes import (
     COMPLETE,
     DELETE,
@@ -43,7 +44,6 @@ from ..scan.notes import (
     VALUE,
     ScannedRows,
 )
-from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .last_columns import Columns, LastColumns
 from .layouts import numbered_layouts, same_text
 

@@ -13,6 +13,7 @@ from ..arrays import Array, unused
 from ..codes import grouped
 from ..jit.compiler import compiled
 from ..noted_texts import NotedTexts
+from ..scan.dictionary import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from ..scan.notes import (
     COMPLETE,
     DETAIL,
@@ -35,7 +36,6 @@ from ..scan.notes import (
     VALUE,
     ScannedRows,
 )
-from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .completed_layouts import NOT_COMPLETED, OWN_COLUMNS, CompletedImages, CompletedLayouts, completed_layouts
 from .last_columns import LastColumns
 from .layouts import Layout, LayoutImage

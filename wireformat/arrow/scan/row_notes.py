@@ -8,7 +8,19 @@ from ...times import FIRST_MICROS, LAST_MICROS, MILLIS_BELOW, SECONDS_BELOW, UNI
 from ..arrays import Array, Int
 from ..ascii import BACKSLASH, DIGIT_0, LOWER_A, LOWER_X, SLASH
 from ..jit.compiler import compiled, inner
-from .dictionary import BINARY_KEY, CONTENT_KEY, FIRST_KEY, PREFIX_KEY, TIME_KEY, TRANSACTIONAL_KEY, token_entry
+from .dictionary import (
+    BINARY_KEY,
+    COLUMNS,
+    CONTENT_KEY,
+    FIRST_KEY,
+    PREFIX_KEY,
+    TIME_KEY,
+    TRANSACTIONAL_KEY,
+    UNDECIDED,
+    UNWANTED,
+    WANTED,
+    token_entry,
+)
 from .filters import has_pattern
 from .notes import (
     BODY,
@@ -48,7 +60,6 @@ from .notes import (
     ScanArrays,
 )
 from .primitives import is_ascii, read_32, transcode_flag, write_decimal, write_hexadecimal
-from .relations.entries import COLUMNS, UNDECIDED, UNWANTED, WANTED
 from .tokens import CONTENT_IS_BINARY, FALSE, TRUE
 
 TRUE_ENTRY, FALSE_ENTRY = token_entry(TRUE), token_entry(FALSE)

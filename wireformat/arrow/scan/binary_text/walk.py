@@ -8,6 +8,7 @@ from ....limits import BATCH_TEXT_BYTES
 from ...arrays import Array, Int
 from ...ascii import CLOSE_BRACKET, COMMA, OPEN_BRACKET, SPACE
 from ...jit.compiler import compiled, inner
+from ..dictionary import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
 from ..loop import Scan
 from ..notes import (
     ARRAY_VALUE,
@@ -33,7 +34,6 @@ from ..notes import (
     VALUE,
     Notes,
 )
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
 from ..transcode import with_room
 from .arrays_and_bytes import make_array_writer, write_bytes_value, write_other, write_simple
 from .forms import BAD, FORM, GROUP_SHIFT, GROUPS, HEX_FORM, NO_ROOM, SCALAR_FORM, most_bytes

@@ -16,15 +16,15 @@ from ....formats.pgoutput.messages import OLD as OLD_TAG
 from ....formats.row import MOST_HIGH_BYTE
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
+from ..dictionary import COLUMNS
+from ..dictionary import SCHEMA as SCHEMA_ENTRY
+from ..dictionary import TABLE as TABLE_ENTRY
 from ..kernels.pgoutput import KIND_OF_BYTE
 from ..kernels.pgoutput_walk import (
     RELATION_CODES,
 )
 from ..notes import BODY, DELETE, INSERT, UPDATE
 from ..primitives import read_16, read_32
-from ..relations.entries import COLUMNS
-from ..relations.entries import SCHEMA as SCHEMA_ENTRY
-from ..relations.entries import TABLE as TABLE_ENTRY
 from .fields import (
     ANY_TEXT,
     BAD_CELL_TAG,

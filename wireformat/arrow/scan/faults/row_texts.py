@@ -18,6 +18,7 @@ from ...arrays import Array, Int
 from ...ascii import APOSTROPHE, BACKSLASH, COLON, DOT, QUOTE, SPACE
 from ...jit.compiler import compiled, inner
 from ...scan import tokens
+from ..dictionary import HEAD
 from ..kernels.json_changes import string_end
 from ..kernels.literals import name_end, names_end
 from ..notes import (
@@ -38,7 +39,6 @@ from ..notes import (
     VALUE,
 )
 from ..primitives import is_ascii, may_have_byte
-from ..relations.entries import HEAD
 from ..tokens import KIND_BYTES
 from ..transcode import is_text
 from .fields import (

@@ -28,11 +28,16 @@ from ...arrays import Array, Int
 from ...ascii import QUOTE
 from ...jit.compiler import hot, inner
 from ..dictionary import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELLS,
+    COLUMNS,
     COMMIT_TIME_KEY,
     FIRST_LSN,
     FIRST_TYPE,
     ORIGIN,
     TYPE_TABLE_SIZE,
+    UNWANTED,
     USERNAME,
     WAL_END_KEY,
     WAL_FLUSHED_KEY,
@@ -75,7 +80,6 @@ from ..notes import (
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_decimal
 from ..rare_records import make_rare_walk
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
 from ..row_notes import note_detail, note_heartbeat_time, note_lsn, note_number
 from .literals import note_table

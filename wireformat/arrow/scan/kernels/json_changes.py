@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays import Array, Int
 from ...ascii import APOSTROPHE, BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_A, OPEN_BRACE, QUOTE
 from ...jit.compiler import hot, inner
-from ..dictionary import FIRST_KIND, token_entry
+from ..dictionary import COLUMNS, FIRST_KIND, SCHEMA, TABLE, TAIL, UNWANTED, token_entry
 from ..loop import make_scan
 from ..notes import (
     DECLINED,
@@ -37,7 +37,6 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import same_bytes
-from ..relations.entries import COLUMNS, SCHEMA, TABLE, TAIL, UNWANTED
 from ..relations.recognise import expected_relation, find_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND, KIND_BYTES
 from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, special_at, text_literal, undo

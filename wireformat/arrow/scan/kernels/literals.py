@@ -31,9 +31,8 @@ from ...ascii import (
 )
 from ...jit.compiler import hot, inner
 from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
-from ..dictionary import token_entry
+from ..dictionary import SCHEMA, TABLE, token_entry
 from ..notes import RELATION, TABLE_NAME, TABLE_SCHEMA, TEXT_USED, UNCHANGED_LENGTH, ScanArrays
-from ..relations.entries import SCHEMA, TABLE
 from ..relations.recognise import find_relation
 from ..tokens import BOOLEANS, FALSE, LITERALS, NULL, TRUE, UNCHANGED
 from .transaction_lines import token_end

@@ -27,7 +27,25 @@ from ..binary_text.forms import (
     JSONB_FORM,
     TEXT_FORM,
 )
-from ..dictionary import BINARY_KEY, COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
+from ..dictionary import (
+    BINARY_KEY,
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELL_NAME,
+    CELL_TYPE,
+    CELLS,
+    COLUMNS,
+    COMMIT_TIME_KEY,
+    DETAIL_COUNT,
+    DETAILS,
+    END_LSN_KEY,
+    OLD_KEY,
+    RELATION_ID_KEY,
+    SCHEMA,
+    TABLE,
+    UNWANTED,
+    token_entry,
+)
 from ..loop import DONE, make_scan
 from ..notes import (
     BEGIN,
@@ -67,19 +85,6 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag
-from ..relations.entries import (
-    CELL_ENTRIES,
-    CELL_FACTS,
-    CELL_NAME,
-    CELL_TYPE,
-    CELLS,
-    COLUMNS,
-    DETAIL_COUNT,
-    DETAILS,
-    SCHEMA,
-    TABLE,
-    UNWANTED,
-)
 from ..row_notes import note_detail, note_lsn
 from ..tokens import FULL_ROW, KEY_ROW
 from .pgoutput_values import binary_value, note_time, note_xid

@@ -17,6 +17,7 @@ from ...jit.compiler import inner
 from ..dictionary import (
     CASCADE_KEY,
     COMMIT_TIME_KEY,
+    DETAILS,
     END_LSN_KEY,
     FIRST_SEGMENT_KEY,
     GID_KEY,
@@ -25,7 +26,9 @@ from ..dictionary import (
     RELATION_ID_KEY,
     REPLY_KEY,
     RESTART_IDENTITY_KEY,
+    SCHEMA,
     SUBXID_KEY,
+    TABLE,
     TYPE_OIDS_KEY,
     WAL_END_KEY,
 )
@@ -60,7 +63,6 @@ from ..notes import (
 )
 from ..primitives import read_32, read_64, write_decimal, zero_at
 from ..rare_records import begin_extra_row, make_rare_walk
-from ..relations.entries import DETAILS, SCHEMA, TABLE
 from ..row_notes import is_utf8, note_detail, note_flag, note_heartbeat_time, note_lsn, note_message, note_number
 from .pgoutput_values import note_time, note_xid
 from .pgoutput_walk import (

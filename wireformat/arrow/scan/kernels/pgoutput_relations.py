@@ -20,13 +20,13 @@ from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ...arrays import Array, unused
 from ...jit.intrinsics import BLOCK
+from ..dictionary import CELLS
 from ..joined_texts import can_join
 from ..message_batches import MessageBatch
 from ..notes import UTF8, ScanInput
 from ..registry import FindInput
 from ..relations.characters import MOST_GROWTH, NO_CHARACTERS, characters_of
 from ..relations.described import OUTSIDE, Described
-from ..relations.entries import CELLS
 from ..relations.new_relations import LAST_SIZE, TEXT_MORE, TEXT_PER_BYTE, rewrite
 from ..relations.relation_table import RelationTable, larger_size
 from .pgoutput_walk import (

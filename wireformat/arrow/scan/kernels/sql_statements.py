@@ -15,7 +15,7 @@ from ....grammar.tuple_text import NO_TUPLE
 from ...arrays import Array, Int
 from ...ascii import APOSTROPHE, CLOSE_PARENTHESIS, OPEN_PARENTHESIS, SEMICOLON, SPACE, UPPER_B
 from ...jit.compiler import hot, inner
-from ..dictionary import token_entry
+from ..dictionary import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED, token_entry
 from ..loop import make_scan
 from ..notes import (
     DECLINED,
@@ -42,7 +42,6 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import same_bytes
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import COLUMN_NUMBERS, FORMS, LAST_COMMA
 from .literals import (

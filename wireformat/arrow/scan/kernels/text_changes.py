@@ -23,7 +23,7 @@ from ...ascii import (
     UPPER_B,
 )
 from ...jit.compiler import hot, inner
-from ..dictionary import DICTIONARY, DICTIONARY_TEXT, token_entry
+from ..dictionary import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, DICTIONARY, DICTIONARY_TEXT, UNWANTED, token_entry
 from ..loop import make_scan
 from ..notes import (
     DECLINED,
@@ -55,7 +55,6 @@ from ..notes import (
 )
 from ..primitives import is_ascii, same_bytes
 from ..registry import FindInput
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, UNWANTED
 from ..relations.recognise import expected_relation, learn, next_relation, note_complete, note_pattern
 from ..tokens import CHANGE_MARKS
 from .literals import (

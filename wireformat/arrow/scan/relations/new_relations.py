@@ -15,7 +15,22 @@ from ...jit.byte_ranges import copy_bytes
 from ...jit.compiler import compiled, hot, inner
 from ...jit.intrinsics import BLOCK, copy_block, lowest_bit, special_marks
 from ..binary_text.forms import FORM, HEX_FORM, form_of
-from ..dictionary import DICTIONARY_TEXT, FIRST_TYPE, TYPE_TABLE_SIZE
+from ..dictionary import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELL_NAME,
+    CELL_QUOTED,
+    CELL_TYPE,
+    CELLS,
+    COLUMNS,
+    DETAILS,
+    DICTIONARY_TEXT,
+    FIRST_TYPE,
+    SCHEMA,
+    TABLE,
+    TYPE_TABLE_SIZE,
+    UNDECIDED,
+)
 from ..joined_texts import decode_joined
 from ..primitives import (
     is_ascii_anywhere,
@@ -28,19 +43,6 @@ from ..primitives import (
     zero_at,
 )
 from .characters import decode_name
-from .entries import (
-    CELL_ENTRIES,
-    CELL_FACTS,
-    CELL_NAME,
-    CELL_QUOTED,
-    CELL_TYPE,
-    CELLS,
-    COLUMNS,
-    DETAILS,
-    SCHEMA,
-    TABLE,
-    UNDECIDED,
-)
 
 NOT_WRITTEN, NO_ROOM = 0, -1
 """Instead of the first entry of a relation: Python must read it, or make room for it."""

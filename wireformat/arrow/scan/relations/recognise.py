@@ -17,6 +17,19 @@ from ...arrays import Array, Int
 from ...jit.byte_ranges import copy_bytes, spread
 from ...jit.compiler import hot, inner
 from ...jit.intrinsics import BLOCK, copy_block, read_64
+from ..dictionary import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELL_NAME,
+    CELL_TYPE,
+    CELLS,
+    COLUMNS,
+    HEAD,
+    NEXT,
+    SCHEMA,
+    TAIL,
+    UNDECIDED,
+)
 from ..notes import (
     CHARACTERS,
     COMPLETE,
@@ -48,19 +61,6 @@ from ..notes import (
 )
 from ..primitives import is_plain, not_plain, same_bytes, transcode_flag
 from .characters import MOST_GROWTH, decode_name
-from .entries import (
-    CELL_ENTRIES,
-    CELL_FACTS,
-    CELL_NAME,
-    CELL_TYPE,
-    CELLS,
-    COLUMNS,
-    HEAD,
-    NEXT,
-    SCHEMA,
-    TAIL,
-    UNDECIDED,
-)
 
 PROBES = 16
 """How many slots a search for a table looks at."""

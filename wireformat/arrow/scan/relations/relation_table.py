@@ -13,8 +13,7 @@ from ....formats.pgoutput.relations import DescribedAs, ReadMessage, RelationMes
 from ....pgtypes import type_name
 from ...arrays import Array, unused
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
-from ..dictionary import DICTIONARY, DICTIONARY_TEXT
-from .entries import (
+from ..dictionary import (
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,
@@ -22,6 +21,8 @@ from .entries import (
     CELL_TYPE,
     CELLS,
     COLUMNS,
+    DICTIONARY,
+    DICTIONARY_TEXT,
     SCHEMA,
     UNDECIDED,
 )
