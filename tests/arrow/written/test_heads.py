@@ -84,3 +84,10 @@ def test_more_texts_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     codes, _ = codes_of(known, rows)
     assert 0 < codes.count(NO_CODE) < 100
     assert codes_of(known, rows)[0] == codes
+
+
+@pytest.mark.parametrize("name", ["{:04}", "t{}", "{:07}", "orders_{}"])
+def test_all_steps_can_be_used(name: str) -> None:
+    """Names of four bytes had the same hash, so that few of them got a number."""
+    codes, _ = codes_of(Heads(), [{"table_name": name.format(number)} for number in range(10_000)])
+    assert len({*codes} - {NO_CODE}) == 10_000

@@ -32,7 +32,7 @@ def hashed_text(hashed: Int, data: Array, at: Int, length: Int) -> Int:
             hashed = spread(hashed ^ read_64(data, step))
         return spread(hashed ^ read_64(data, last))
     if length >= 4:
-        return spread(hashed ^ read_32(data, at) << 31 ^ read_32(data, at + length - 4))
+        return spread(spread(hashed ^ read_32(data, at)) ^ read_32(data, at + length - 4))
     word = np.int64(0)
     for step in range(at, at + length):
         word = word << 8 | np.int64(data[step])
