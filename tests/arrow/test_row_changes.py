@@ -9,7 +9,8 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow import row_changes
-from wireformat.arrow.row_changes import joined_batches, record_batches
+from wireformat.arrow.arrays import batch_size, most_batch_size
+from wireformat.arrow.row_changes import JOINED_BYTES, joined_batches, record_batches
 from wireformat.options.table_names import written
 
 from ..golden_cases import find_case
@@ -36,6 +37,31 @@ def test_small_batches_are_joined(
     for name, value in limits.items():
         monkeypatch.setattr(row_changes, name, value)
     assert [*map(len, joined_batches(batches_of(*lengths)))] == joined
+
+
+@pytest.mark.parametrize("are_slices", [False, True])
+def test_few_sizes_are_measured(are_slices: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To measure a batch takes longer than to join one of a row."""
+    batches = batches_of(*[1] * 4000)
+    if are_slices:
+        batches = pa.Table.from_batches(batches_of(4000)).to_batches(max_chunksize=1)
+    measured = []
+
+    def counted(batch: pa.RecordBatch) -> int:
+        measured.append(batch)
+        return batch_size(batch)
+
+    monkeypatch.setattr(row_changes, "batch_size", counted)
+    (found,) = joined_batches(batches)
+    assert found.num_rows == 4000
+    assert len(measured) <= 10
+
+
+def test_slices_count_with_their_rows_alone() -> None:
+    (large,) = batches_of(1000, text="x" * (1 << 14))
+    assert most_batch_size(large.slice(0, 1)) > JOINED_BYTES * 0.9 > batch_size(large.slice(0, 1))
+    (found,) = joined_batches([large.slice(row, 1) for row in range(500)])
+    assert found.num_rows == 500
 
 
 def test_batches_of_other_schemas_are_not_joined() -> None:

@@ -58,6 +58,11 @@ def batch_size(batch: pa.RecordBatch) -> int:
     return int(size) + _COLUMN_BYTES * batch.num_columns
 
 
+def most_batch_size(batch: pa.RecordBatch) -> int:
+    """Returns what `batch_size` is at most, in a tenth of its time: that of a slice has all rows of its memory."""
+    return int(batch.get_total_buffer_size()) + _COLUMN_BYTES * batch.num_columns
+
+
 TAKEN_ROWS = 1 << 16
 TAKEN_BYTES = 1 << 30
 """The largest chunk of a column that is taken. Arrow's offsets of texts end at 2 GiB."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..events import ROW_CHANGES
 from ..options.reading import KINDS
-from .arrays import Array, batch_size
+from .arrays import Array, batch_size, most_batch_size
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
@@ -70,11 +70,18 @@ JOINED_ROWS, JOINED_BYTES = 1 << 16, 16 << 20
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields the batches, small ones of a schema that follow each other as one."""
+    """Yields the batches, small ones of a schema that follow each other as one.
+
+    `batch_size` takes longer than to join a tiny batch, so these are joined before it is asked.
+    """
+    return _joined_by(batch_size, _joined_by(most_batch_size, batches))
+
+
+def _joined_by(size_of: Callable[[pa.RecordBatch], int], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     small: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        batch_bytes = batch_size(batch)
+        batch_bytes = size_of(batch)
         has_room = rows + len(batch) <= JOINED_ROWS and size + batch_bytes <= JOINED_BYTES
         if small and not (has_room and batch.schema.equals(small[0].schema)):
             yield _joined(small)
