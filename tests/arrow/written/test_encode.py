@@ -163,6 +163,52 @@ def test_rows_of_a_layout_are_written_by_compiled_code(format: str, monkeypatch:
     assert kinds == ["INSERT", "DELETE"]
 
 
+WIDE = replace(RELATION, columns=("a", "B", "c"), type_oids=(23, 25, 25), typmods=(-1,) * 3)
+"""A relation of which a column may be long."""
+
+
+def update(*values: Any, types: tuple[str, ...] = ("integer", "text", "text")) -> wf.Update:
+    return wf.Update(table_schema="s", table_name="t", new=wf.TupleData(("a", "B", "c"), values, types))
+
+
+def test_rows_without_values_that_were_not_sent_are_written_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sees the first row of each set of columns, and of each description of the table."""
+    kinds = rows_without_python(monkeypatch)
+    old = replace(update("0", "x", "y").new, values=("1", None, "z"))
+    some = [
+        event
+        for number in map(str, range(50))
+        for event in (
+            update(number, "b" * int(number), wf.UNCHANGED),
+            update(number, wf.UNCHANGED, None),
+            update(number, "b", "c"),
+            replace(update(number, wf.UNCHANGED, "c"), old=old, old_kind="full"),
+        )
+    ]
+    events = [WIDE, *some, WIDE, *some, replace(WIDE, replica_identity="full"), *some]
+    check(table(events), events, "pgoutput")
+    assert kinds.count("UPDATE") == 8
+
+
+def test_values_that_were_not_sent_after_another_type() -> None:
+    other = replace(WIDE, type_oids=(23, 25, 1043))
+    types = ("integer", "text", "character varying")
+    unsent, unsent_other = (update("1", "x", wf.UNCHANGED, types=one) for one in (("integer", "text", "text"), types))
+    events = [WIDE, unsent, unsent, other, unsent_other, unsent_other, WIDE, unsent, unsent]
+    check(table(events), events, "pgoutput")
+    events = [update("1", "x", "y"), unsent, unsent, update("1", "x", "y", types=types), unsent_other, unsent_other]
+    check(table(events), events, "pgoutput")
+
+
+def test_values_in_another_order_beside_those_that_were_not_sent() -> None:
+    """They are written in the order of the relation."""
+    events = [WIDE, *[update(number, wf.UNCHANGED, "7") for number in "1237"]]
+    rows = table(events).to_pylist()
+    for row in rows[1:]:
+        row |= {"new": row["new"][::-1], "types": row["types"][::-1]}
+    check(pa.Table.from_pylist(rows, wf.arrow.CHANGES), events, "pgoutput")
+
+
 def test_a_relation_changes_the_layouts_of_its_table_only(monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(INSERT, table_name="u")
     renamed = replace(RELATION, table_name="v")

@@ -28,6 +28,7 @@ ROWS = st.lists(
             "types": st.none() | st.lists(TEXTS, max_size=3),
             "old": PAIRS,
             "detail": PAIRS,
+            "unchanged": st.none() | st.lists(TEXTS, min_size=1, max_size=3),
         }
     ),
     max_size=20,

@@ -57,7 +57,7 @@ class CompiledWriter:
 
     def _measured(self, batch: pa.RecordBatch, first_row: int) -> _Measured:
         form, layouts = self._form, self._layouts
-        codes, firsts = self._heads.codes(batch, _kinds(batch, needs_lsn=form.framed))
+        codes, firsts = self._heads.codes(batch, _kinds(batch, framed=form.framed))
         found = _Measured(batch.num_rows, layouts.in_use())
         others = np.flatnonzero(codes == NO_CODE)
         if pc.all(pc.is_in(batch.column("kind").take(pa.array(others)), KEPT_KINDS)).as_py():
@@ -92,8 +92,8 @@ class CompiledWriter:
             messages = layouts.repeated(event) or write_event(self._writer, event, self._adapt_to)
             is_alone = not form.framed or (isinstance(event, Heartbeat) and event.lsn is None)
             found.give(row, messages if is_alone else [message[: -len(END)] for message in messages], is_alone=is_alone)
-            values_count = sum(len(one[0][name] or ()) for name in ("new", "old"))
-            layouts.learn(int(codes[row]), event, messages, values_count, found.known)
+            names = [name for image in ("new", "old") for name, _ in one[0][image] or ()]
+            layouts.learn(int(codes[row]), event, messages, names, found.known)
             row += len(one)
 
     def _messages(self, batch: pa.RecordBatch, found: _Measured) -> Iterator[pa.Array]:
@@ -143,15 +143,13 @@ class CompiledWriter:
             begin = end
 
 
-def _kinds(batch: pa.RecordBatch, *, needs_lsn: bool) -> Array:
+def _kinds(batch: pa.RecordBatch, *, framed: bool) -> Array:
     """int32[n]: the index in ROW_CHANGES of the kind of each row that a layout may say, NO_CODE for others."""
     kinds = pc.index_in(batch.column("kind"), pa.array([*ROW_CHANGES]))
     is_other = batch.column("xid").is_valid()
-    if needs_lsn:
-        is_other = pc.or_(is_other, batch.column("lsn").is_null())
-    unsent = pc.list_value_length(batch.column("unchanged"))
-    if unsent.null_count < len(unsent):
-        is_other = pc.or_(is_other, pc.greater(unsent.fill_null(0), 0))
+    if framed:  # records have an LSN, and all values
+        unsent = pc.list_value_length(batch.column("unchanged")).fill_null(0)
+        is_other = pc.or_(is_other, pc.or_(batch.column("lsn").is_null(), pc.greater(unsent, 0)))
     return pc.if_else(is_other, None, kinds).fill_null(NO_CODE).to_numpy()
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...events import ROW_CHANGES
 from ..arrays import Array, Int
@@ -79,6 +80,12 @@ class Heads:
         detail = batch.column("detail")
         for texts in (detail.keys, detail.items):
             self._step(lists_of(detail), texts_of(texts), codes)
+        unchanged = batch.column("unchanged")
+        if unchanged.null_count < len(unchanged):  # rows of which all was sent take no step more
+            is_part = pc.list_value_length(unchanged).fill_null(0).to_numpy() > 0
+            parts = np.where(is_part, codes, NO_CODE)
+            self._step(lists_of(unchanged), texts_of(unchanged.values), parts)
+            codes = np.where(is_part, parts, codes)
         rows = np.flatnonzero(codes >= before)
         firsts = np.full(self._known.used[0] - before, -1)
         firsts[codes[rows[::-1]] - before] = rows[::-1]  # the last one that is assigned stays

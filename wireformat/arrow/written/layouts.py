@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from ...events import (
+    UNCHANGED,
     Begin,
     Commit,
     Delete,
@@ -20,12 +22,13 @@ from ...events import (
     Relation,
     RowChange,
     Truncate,
+    TupleData,
     Type,
     Unknown,
     Update,
 )
 from ...formats.base import Writer
-from ...formats.direct.layouts import REFUSALS, ByteLayout, ValueWriter
+from ...formats.direct.layouts import REFUSALS, ByteLayout, Value, ValueWriter, values_of
 from ...formats.direct.records import RecordForm
 from .heads import MOST_CODES, NO_CODE
 
@@ -100,10 +103,10 @@ class Layouts:
         same, messages = found[0] or (None, None)
         return messages if found[0] is found[1] and same == event else None
 
-    def learn(self, code: int, event: Event, messages: list[bytes], values: int, known: list[ByteLayout]) -> None:
+    def learn(self, code: int, event: Event, messages: list[bytes], names: list[str], known: list[ByteLayout]) -> None:
         """Learns from an event of a row with this number, which was written as these messages.
 
-        values  the number of values that the row has
+        names   those of the values that the row has, new and old
         known   the layouts of the rows that are measured, to which that of the row is added
         """
         if self.repeated(event):
@@ -122,9 +125,14 @@ class Layouts:
         if code == NO_CODE:
             return
         found = self._writer.layout(event)
-        if found is None or len(found[0].cells) != values:
+        if found is None or [name for image in (event.new, event.old) for name in _sent(image)] != names:
             return
         layout, relation_id = found
+        values = values_of(event, new_first=self._form.new_first)
+        if UNCHANGED in values:
+            layout = _without_unsent(layout, values)
+        if len(layout.cells) != len(names):
+            return
         if self._of_code.get(code) == layout:
             return
         nulls = {_tried(write, None) for _, write in layout.cells}
@@ -152,6 +160,19 @@ class Layouts:
         for code in codes:
             self.indexes[code] = NO_CODE
             self._of_code.pop(code, None)
+
+
+def _sent(image: TupleData | None) -> list[str]:
+    if image is None:
+        return []
+    return [name for name, value in zip(image.names, image.values, strict=False) if value is not UNCHANGED]
+
+
+def _without_unsent(layout: ByteLayout, values: tuple[Value, ...]) -> ByteLayout:
+    """The layout in which values that were not sent, which are always the same bytes, are no cells."""
+    cells = zip(layout.cells, values, strict=True)
+    parts = [(before, write(value) if value is UNCHANGED else write) for (before, write), value in cells]
+    return ByteLayout.of((*chain.from_iterable(parts), layout.tail))
 
 
 _TEXT = "\\x07"
