@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
 from wireformat.arrow.written import compiled_writer, encode, heads
+from wireformat.arrow.written.events import rows_of
 from wireformat.formats.adapt import adapted
 from wireformat.stream.reader import Located
 from wireformat.testing import stream
@@ -188,6 +189,25 @@ def test_rows_without_values_that_were_not_sent_are_written_by_compiled_code(mon
     events = [WIDE, *some, WIDE, *some, replace(WIDE, replica_identity="full"), *some]
     check(table(events), events, "pgoutput")
     assert kinds.count("UPDATE") == 8
+
+
+def test_rows_of_binary_values_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python writes them, but does not take them out of the batch one by one."""
+    taken = []
+
+    def watched(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+        taken.append(batch.num_rows)
+        return rows_of(batch)
+
+    monkeypatch.setattr(compiled_writer, "rows_of", watched)
+    sent, unsent = (replace(update("1", value, "\\x01"), binary=("c",)) for value in ("x", wf.UNCHANGED))
+    described = replace(WIDE, type_oids=(23, 25, 600))
+    types = ("integer", "text", "point")
+    rows = [replace(row, new=replace(row.new, types=types)) for row in (sent, unsent)]
+    events = [described, *rows * 50, replace(described, relation_id=6), *rows * 50]
+    assert len(check(table(events), events, "pgoutput")) == len(events)
+    assert sum(taken) <= len(events)
+    assert len(taken) < 10
 
 
 def test_values_that_were_not_sent_after_another_type() -> None:

@@ -67,6 +67,7 @@ class CompiledWriter:
         records = _records(batch, by_python)
         waiting, values = next(records, (-1, []))
         tuples = _tuples(batch)
+        ahead: dict[int, Row] = {}
         row = 0
         while True:
             row = measure_rows(
@@ -87,7 +88,11 @@ class CompiledWriter:
             if row == waiting:
                 one, (waiting, values) = values, next(records, (-1, []))
             else:
-                one = rows_of(batch.slice(row, 1))
+                if row not in ahead:  # more of them are to come if no layout was good for one before
+                    end = row + (EVENT_ROWS if int(codes[row]) in layouts.refused else 1)
+                    same = row + np.flatnonzero(codes[row:end] == codes[row])
+                    ahead |= zip(same.tolist(), rows_of(batch.take(pa.array(same))), strict=True)
+                one = [ahead.pop(row)]
             event = self._events.event(first_row + row, one)
             messages = layouts.repeated(event) or write_event(self._writer, event, self._adapt_to)
             is_alone = not form.framed or (isinstance(event, Heartbeat) and event.lsn is None)

@@ -77,6 +77,7 @@ class Layouts:
 
     indexes    int32[MOST_CODES], where in `known` of the rows that are measured the layout of a number is, or NO_CODE
     fixed      int64[MOST_CODES], bytes of its pieces; no_nulls: uint8[MOST_CODES], whether it is not for NULLs
+    refused    the layouts of numbers last found to have values that compiled code does not write
     """
 
     def __init__(self, writer: LayoutWriter, form: RowForm) -> None:
@@ -86,6 +87,7 @@ class Layouts:
         self._writer, self._form = writer, form
         self._text = form.tag + len(_TEXT).to_bytes(4, "big") + _TEXT.encode()
         self._of_code: dict[int, ByteLayout] = {}
+        self.refused: dict[int, tuple[ByteLayout, int | None]] = {}
         self._users: dict[Any, set[int]] = {}
         self._described: dict[Any, tuple[Relation, list[bytes]]] = {}
         self._types: dict[tuple[str, str], dict[str, str]] = {}
@@ -127,7 +129,9 @@ class Layouts:
         found = self._writer.layout(event)
         if found is None or [name for image in (event.new, event.old) for name in _sent(image)] != names:
             return
-        layout, relation_id = found
+        layout, relation_id = made = found
+        if self.refused.get(code) == made:
+            return
         values = values_of(event, new_first=self._form.new_first)
         if UNCHANGED in values:
             layout = _without_unsent(layout, values)
@@ -137,10 +141,12 @@ class Layouts:
             return
         nulls = {_tried(write, None) for _, write in layout.cells}
         if not nulls <= {self._form.null, None} or any(_tried(write, _TEXT) != self._text for _, write in layout.cells):
+            self.refused[code] = made
             return
         self.no_nulls[code] = None in nulls
         self.indexes[code] = len(known)
         self.fixed[code] = len(layout.tail) + sum(len(before) for before, _ in layout.cells)
+        self.refused.pop(code, None)
         known.append(layout)
         self._of_code[code] = layout
         for key in ((event.table_schema, event.table_name), relation_id):
