@@ -59,7 +59,7 @@ def batch_size(batch: pa.RecordBatch) -> int:
 
 
 def most_batch_size(batch: pa.RecordBatch) -> int:
-    """Returns what `batch_size` is at most, in a tenth of its time: that of a slice has all rows of its memory."""
+    """Returns what `batch_size` is at most, in a tenth of its time: slices count with all their memory."""
     return int(batch.get_total_buffer_size()) + _COLUMN_BYTES * batch.num_columns
 
 

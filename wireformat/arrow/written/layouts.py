@@ -22,7 +22,6 @@ from ...events import (
     Relation,
     RowChange,
     Truncate,
-    TupleData,
     Type,
     Unknown,
     Update,
@@ -127,7 +126,10 @@ class Layouts:
         if code == NO_CODE:
             return
         found = self._writer.layout(event)
-        if found is None or [name for image in (event.new, event.old) for name in _sent(image)] != names:
+        cells = [
+            cell for image in (event.new, event.old) if image for cell in zip(image.names, image.values, strict=False)
+        ]
+        if found is None or names != [name for name, value in cells if value is not UNCHANGED]:
             return
         layout, relation_id = made = found
         if self.refused.get(code) == made:
@@ -168,14 +170,8 @@ class Layouts:
             self._of_code.pop(code, None)
 
 
-def _sent(image: TupleData | None) -> list[str]:
-    if image is None:
-        return []
-    return [name for name, value in zip(image.names, image.values, strict=False) if value is not UNCHANGED]
-
-
 def _without_unsent(layout: ByteLayout, values: tuple[Value, ...]) -> ByteLayout:
-    """The layout in which values that were not sent, which are always the same bytes, are no cells."""
+    """The layout in which values that were not sent are no cells."""
     cells = zip(layout.cells, values, strict=True)
     parts = [(before, write(value) if value is UNCHANGED else write) for (before, write), value in cells]
     return ByteLayout.of((*chain.from_iterable(parts), layout.tail))
