@@ -15,8 +15,7 @@ from .source import Source, SourceMessages
 Item = TypeVar("Item")
 
 TINY_BYTES, JOINED_BYTES = 4 << 10, 64 << 10
-"""Arrays up to this size are joined, up to this one, which no memory limit need bound: each costs more than its
-messages, wherever it is looked at."""
+"""Arrays up to this size are joined, up to this one, whatever the memory limit: each costs more than its messages."""
 
 PIECE_SHARE = 8
 """Messages up to this fraction of a memory limit, an eighth, are decoded together."""
@@ -29,17 +28,10 @@ def chunked(arrays: Iterable[pa.Array], most_bytes: int | None = None) -> Iterat
     """
     most_bytes = MESSAGE_BATCH_BYTES if most_bytes is None else most_bytes
     sized = ((array, counted_bytes(array)) for array in arrays)
-    joined = map(_as_one, _together(sized, itemgetter(1), _tiny_type, min(most_bytes, JOINED_BYTES)))
+    tiny = _together(sized, itemgetter(1), lambda one: one[0].type if one[1] <= TINY_BYTES else None, JOINED_BYTES)
+    joined = (concatenated([array for array, _ in some]) for some in tiny)
     for some in _together(joined, counted_bytes, attrgetter("type"), most_bytes):
         yield pa.chunked_array(some)
-
-
-def _tiny_type(sized: tuple[pa.Array, int]) -> pa.DataType | None:
-    return sized[0].type if sized[1] <= TINY_BYTES else None
-
-
-def _as_one(sized: Sequence[tuple[pa.Array, int]]) -> pa.Array:
-    return concatenated([array for array, _ in sized])
 
 
 class Piece(NamedTuple):
