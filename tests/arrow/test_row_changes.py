@@ -9,7 +9,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow import row_changes
-from wireformat.arrow.arrays import batch_size, most_batch_size
+from wireformat.arrow.arrays import batch_size, memory_of
 from wireformat.arrow.row_changes import JOINED_BYTES, joined_batches, record_batches
 from wireformat.options.table_names import written
 
@@ -25,7 +25,7 @@ def batches_of(*lengths: int, text: str = "x") -> list[pa.RecordBatch]:
     [
         ({"JOINED_ROWS": 10}, [4, 4, 4, 1], [8, 5]),
         ({"JOINED_ROWS": 10}, [20, 1, 0, 9, 1], [20, 10, 1]),
-        ({"JOINED_BYTES": 1}, [1, 1], [1, 1]),
+        ({"JOINED_BYTES": 1, "_TINY_BYTES": 0}, [1, 1], [1, 1]),
         ({}, [1] * 1000, [1000]),
         ({}, [], []),
         ({}, [0], [0]),
@@ -54,14 +54,33 @@ def test_few_sizes_are_measured(are_slices: bool, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(row_changes, "batch_size", counted)
     (found,) = joined_batches(batches)
     assert found.num_rows == 4000
-    assert len(measured) <= 10
+    assert len(measured) <= 200
 
 
 def test_slices_count_with_their_rows_alone() -> None:
     (large,) = batches_of(1000, text="x" * (1 << 14))
-    assert most_batch_size(large.slice(0, 1)) > JOINED_BYTES * 0.9 > batch_size(large.slice(0, 1))
+    assert memory_of(large.slice(0, 1)) > JOINED_BYTES * 0.9 > batch_size(large.slice(0, 1))
     (found,) = joined_batches([large.slice(row, 1) for row in range(500)])
     assert found.num_rows == 500
+
+
+def test_columns_that_share_memory_count_each() -> None:
+    shared = pa.array(["x" * 1000])
+    batch = pa.record_batch({f"c{number}": shared for number in range(200)})
+    assert memory_of(batch) < 200 * 1000 < batch_size(batch)
+    found = [*joined_batches([batch] * 1000)]
+    assert sum(map(len, found)) == 1000
+    assert max(map(batch_size, found)) <= JOINED_BYTES
+
+
+def test_slices_of_larger_batches_are_each_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To join two at a time would take longer."""
+    joins = []
+    monkeypatch.setattr(row_changes, "_joined", lambda batches: joins.append(len(batches)) or concatenated(batches))
+    concatenated = pa.concat_batches
+    (large,) = batches_of(1000, text="x" * 300)
+    assert [len(found) for found in joined_batches([large.slice(row, 1) for row in range(1000)])] == [1000]
+    assert sorted(joins) == [1] * 1000 + [1000]
 
 
 def test_batches_of_other_schemas_are_not_joined() -> None:

@@ -159,6 +159,11 @@ def test_the_column_is_found(tmp_path: Path) -> None:
         ("nothing-*.parquet", {}, "no file matches nothing-"),
         (TABLE, {"order_by": []}, "expected at least one column"),
         (TABLE, {"order_by": ["offsets"]}, "no column 'offsets', did you mean 'offset'"),
+        (
+            TABLE.append_column("offset", TABLE["offset"]),
+            {"order_by": ["offset"]},
+            "expected one column 'offset', got several",
+        ),
         (TABLE, {"order_by": ["offset", "offset"]}, "option order_by: 'offset' is named twice"),
         (pa.table([MESSAGES, MESSAGES], ["payload", "payload"]), {}, "expected one column 'payload', got several"),
         (TABLE, {"order_by": ["payload"]}, "expected integers or strings in 'payload', got binary"),

@@ -58,8 +58,8 @@ def batch_size(batch: pa.RecordBatch) -> int:
     return int(size) + _COLUMN_BYTES * batch.num_columns
 
 
-def most_batch_size(batch: pa.RecordBatch) -> int:
-    """Returns what `batch_size` is at most, in a tenth of its time: slices count with all their memory."""
+def memory_of(batch: pa.RecordBatch) -> int:
+    """Returns the size of the memory that a batch lies in, in a tenth of the time: all of it where columns share it."""
     return int(batch.get_total_buffer_size()) + _COLUMN_BYTES * batch.num_columns
 
 

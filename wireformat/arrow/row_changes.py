@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..events import ROW_CHANGES
 from ..options.reading import KINDS
-from .arrays import Array, batch_size, most_batch_size
+from .arrays import Array, batch_size, memory_of
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
@@ -69,20 +69,26 @@ JOINED_ROWS, JOINED_BYTES = 1 << 16, 16 << 20
 """Record batches are joined up to this size: each costs as much as thousands of rows."""
 
 
+_TINY_BYTES, _JOINED_TINY_BYTES = 64 << 10, 1 << 20
+
+
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yields the batches, small ones of a schema that follow each other as one.
 
     `batch_size` takes longer than to join a tiny batch, so these are joined before it is asked.
     """
-    return _joined_by(batch_size, _joined_by(most_batch_size, batches))
+    tiny = _joined_by(memory_of, batches, _TINY_BYTES, _JOINED_TINY_BYTES)
+    return _joined_by(batch_size, tiny, JOINED_BYTES, JOINED_BYTES)
 
 
-def _joined_by(size_of: Callable[[pa.RecordBatch], int], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _joined_by(
+    size_of: Callable[[pa.RecordBatch], int], batches: Iterable[pa.RecordBatch], most_each: int, most: int
+) -> Iterator[pa.RecordBatch]:
     small: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         batch_bytes = size_of(batch)
-        has_room = rows + len(batch) <= JOINED_ROWS and size + batch_bytes <= JOINED_BYTES
+        has_room = rows + len(batch) <= JOINED_ROWS and batch_bytes <= min(most_each, most - size)
         if small and not (has_room and batch.schema.equals(small[0].schema)):
             yield _joined(small)
             small, rows, size = [], 0, 0

@@ -175,6 +175,8 @@ def _check_order_column(source: str, schema: pa.Schema, name: str) -> None:
     if name not in schema.names:
         near = nearest(name, schema.names)
         raise OptionError(f"option order_by: {source}: no column {name!r}{near}; there are {', '.join(schema.names)}")
+    if schema.names.count(name) > 1:
+        raise OptionError(f"option order_by: {source}: expected one column {name!r}, got several")
     type = _SORTED_AS.get(schema.field(name).type, schema.field(name).type)
     if not (pa.types.is_integer(type) or pa.types.is_string(type) or pa.types.is_large_string(type)):
         raise OptionError(f"option order_by: {source}: expected integers or strings in {name!r}, got {type}")

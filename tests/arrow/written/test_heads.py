@@ -92,3 +92,13 @@ def test_all_steps_can_be_used(name: str) -> None:
     """Names of four bytes had the same hash, so that few of them got a number."""
     codes, _ = codes_of(Heads(), [{"table_name": name.format(number)} for number in range(10_000)])
     assert len({*codes} - {NO_CODE}) == 10_000
+
+
+def test_values_that_were_not_sent_leave_numbers_for_other_tables() -> None:
+    """Each row may lack other columns."""
+    names = [f"c{number:02}" for number in range(16)]
+    lacking = [[name for bit, name in enumerate(names) if number >> bit & 1] for number in range(1, 20_001)]
+    rows = [{"new": [(name, "v") for name in names if name not in unsent], "unchanged": unsent} for unsent in lacking]
+    codes, _ = codes_of(Heads(), [*rows, {"table_name": "later"}])
+    assert NO_CODE in codes[:-1]
+    assert codes[-1] != NO_CODE

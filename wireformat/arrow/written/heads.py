@@ -22,6 +22,10 @@ from .columns import Lists, Texts, each_alone, is_valid, lists_of, texts_of
 MOST_CODES = 1 << 16
 """How many steps a stream may have; rows for which there are no more are written by Python."""
 
+_PART_CODES = MOST_CODES // 2
+"""As many take rows with values that were not sent, which may be other ones in each row: tables that come later need
+the rest."""
+
 SLOTS = 2 * MOST_CODES
 PROBES = 64
 """How many slots a search looks at."""
@@ -35,6 +39,9 @@ _BEFORE, _COUNT, _ENDS, _LETTERS, _LAST, _FIELDS = range(6)
 """Fields of a step: the number before it, the number of texts, -1 for NULL, where their ends and bytes are, and the
 step taken last after this one: most rows of a table take the same."""
 
+_MOST = 3
+"""Where `used` has how many steps there may be."""
+
 
 class Steps(NamedTuple):
     """The steps that are known.
@@ -42,7 +49,7 @@ class Steps(NamedTuple):
     slots    int32[SLOTS], steps by their hash, or NO_CODE
     steps    int32[MOST_CODES, _FIELDS]
     ends     int32, the ends of the texts of each step from their beginning on; letters: uint8, their bytes
-    used     int64[3], how many steps, ends and letters there are
+    used     int64[4], how many steps, ends and letters there are, and how many steps there may be
     """
 
     slots: Array
@@ -61,7 +68,7 @@ class Heads:
             steps=np.zeros((MOST_CODES, _FIELDS), np.int32),
             ends=np.empty(1 << 10, np.int32),
             letters=np.empty(1 << 12, np.uint8),
-            used=np.array([len(ROW_CHANGES), 0, 0]),
+            used=np.array([len(ROW_CHANGES), 0, 0, 0]),
         )
         self._known.steps[: len(ROW_CHANGES), _BEFORE] = NO_CODE
 
@@ -71,21 +78,22 @@ class Heads:
         kinds   int32[n]: the index of the kind among those of row changes, NO_CODE for rows that get no number
         """
         before = self._known.used[0]
-        codes = kinds.copy()
-        for name in ("table_schema", "table_name"):
-            self._step(each_alone(batch.column(name)), texts_of(batch.column(name)), codes)
-        for name in ("new", "types", "old"):
-            column = batch.column(name)
-            self._step(lists_of(column), texts_of(column.values if name == "types" else column.keys), codes)
-        detail = batch.column("detail")
-        for texts in (detail.keys, detail.items):
-            self._step(lists_of(detail), texts_of(texts), codes)
-        unchanged = batch.column("unchanged")
-        if unchanged.null_count < len(unchanged):  # rows of which all was sent take no step more
-            is_part = pc.list_value_length(unchanged).fill_null(0).to_numpy() > 0
-            parts = np.where(is_part, codes, NO_CODE)
-            self._step(lists_of(unchanged), texts_of(unchanged.values), parts)
-            codes = np.where(is_part, parts, codes)
+        names = [batch.column(name) for name in ("table_schema", "table_name")]
+        images = [(batch.column(name), batch.column(name).keys) for name in ("new", "old")]
+        types, detail, unchanged = (batch.column(name) for name in ("types", "detail", "unchanged"))
+        lists = [*images, (types, types.values), (detail, detail.keys), (detail, detail.items)]
+        steps = [(each_alone(column), texts_of(column)) for column in names]
+        steps += [(lists_of(column), texts_of(texts)) for column, texts in lists]
+        is_part = pc.list_value_length(unchanged).fill_null(0).to_numpy() > 0
+        of_parts = [*steps, (lists_of(unchanged), texts_of(unchanged.values))]
+        codes = np.full(len(kinds), NO_CODE, np.int32)
+        for chosen, most, taken in ((~is_part, MOST_CODES, steps), (is_part, _PART_CODES, of_parts)):
+            if chosen.any():
+                self._known.used[_MOST] = most
+                found = np.where(chosen, kinds, np.int32(NO_CODE))
+                for one in taken:
+                    self._step(*one, found)
+                codes[chosen] = found[chosen]
         rows = np.flatnonzero(codes >= before)
         firsts = np.full(self._known.used[0] - before, -1)
         firsts[codes[rows[::-1]] - before] = rows[::-1]  # the last one that is assigned stays
@@ -133,7 +141,7 @@ def _step_rows(begin: Int, lists: Lists, texts: Texts, known: Steps, codes: Arra
             step = np.int64(known.slots[slot])
             if step == NO_CODE:
                 step = known.used[0]
-                if step < len(known.steps):
+                if step < known.used[_MOST]:
                     if not _learn(known, before, texts, start, count, at, length):
                         codes[row] = before
                         return row
