@@ -58,11 +58,6 @@ def batch_size(batch: pa.RecordBatch) -> int:
     return int(size) + _COLUMN_BYTES * batch.num_columns
 
 
-def memory_of(batch: pa.RecordBatch) -> int:
-    """Returns the size of the memory that a batch lies in, in a tenth of the time: all of it where columns share it."""
-    return int(batch.get_total_buffer_size()) + _COLUMN_BYTES * batch.num_columns
-
-
 TAKEN_ROWS = 1 << 16
 TAKEN_BYTES = 1 << 30
 """The largest chunk of a column that is taken. Arrow's offsets of texts end at 2 GiB."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..events import ROW_CHANGES
 from ..options.reading import KINDS
-from .arrays import Array, batch_size, memory_of
+from .arrays import Array, batch_size
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
@@ -69,15 +69,15 @@ JOINED_ROWS, JOINED_BYTES = 1 << 16, 16 << 20
 """Record batches are joined up to this size: each costs as much as thousands of rows."""
 
 
-_TINY_BYTES, _JOINED_TINY_BYTES = 64 << 10, 1 << 20
+_TINY_BYTES, _JOINED_TINY_BYTES = 32 << 10, 512 << 10
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yields the batches, small ones of a schema that follow each other as one.
 
-    `batch_size` takes longer than to join a tiny batch, so these are joined before it is asked.
+    `batch_size` takes longer than to join a tiny batch, so these are joined before.
     """
-    tiny = _joined_by(memory_of, batches, _TINY_BYTES, _JOINED_TINY_BYTES)
+    tiny = _joined_by(pa.RecordBatch.get_total_buffer_size, batches, _TINY_BYTES, _JOINED_TINY_BYTES)
     return _joined_by(batch_size, tiny, JOINED_BYTES, JOINED_BYTES)
 
 

@@ -90,7 +90,7 @@ class Resumption:
         return pc.and_(watched, pc.or_(awaited, pc.is_in(kinds, pa.array(_OF_PREPARED))))
 
     def _begin_delivered(self, batch: pa.RecordBatch, plain: OpenTransaction) -> pa.BooleanArray:
-        """Returns which rows begin transactions that the position covers, and that are none of those awaited."""
+        """Returns which rows begin transactions that the position covers, and that are not awaited."""
         delivered = self._delivered
         if delivered is None or delivered.lsn is None:
             return pa.array(np.zeros(len(batch), bool))

@@ -15,7 +15,7 @@ from .source import Source, SourceMessages
 Item = TypeVar("Item")
 
 TINY_BYTES, JOINED_BYTES = 4 << 10, 64 << 10
-"""Arrays up to this size are joined, up to this one, whatever the memory limit: each costs more than its messages."""
+"""Arrays up to this size are joined, up to this one: each costs more than its messages."""
 
 PIECE_SHARE = 8
 """Messages up to this fraction of a memory limit, an eighth, are decoded together."""

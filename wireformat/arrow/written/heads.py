@@ -23,8 +23,7 @@ MOST_CODES = 1 << 16
 """How many steps a stream may have; rows for which there are no more are written by Python."""
 
 _PART_CODES = MOST_CODES // 2
-"""As many take rows with values that were not sent, which may be other ones in each row: tables that come later need
-the rest."""
+"""For rows with values that were not sent, which may be others in each row: later tables need the rest."""
 
 SLOTS = 2 * MOST_CODES
 PROBES = 64

@@ -1,4 +1,4 @@
-"""All checks, and those whether a server decodes its log for a stream, the slot can be read, and where it continues."""
+"""All checks, and those of the server, of the slot, and of where it continues."""
 
 from __future__ import annotations
 
