@@ -260,16 +260,30 @@ def test_transactions_that_are_not_awaited_are_not_looked_at_one_by_one(monkeypa
     assert {one.xid for one in more.open} == {5, 6}
 
 
-def test_transactions_that_were_delivered_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = messages_of([[event for xid in range(1, 401) for event in plain(xid, 10 * xid)]])
-    looked: list[int] = []
+def of_gaussdb(number: int) -> list[wf.Event]:
+    """A transaction of which BEGIN has no xid."""
+    change = wf.Insert(table_schema="s", table_name="t", new=ROW, lsn=10 * number)
+    end = wf.Commit(xid=number, lsn=10 * number + 1)
+    return [wf.Begin(csn=number, lsn=10 * number, first_lsn=10 * number, commit_time=TIME), change, end]
+
+
+@pytest.mark.parametrize("format", ["pgoutput", "gaussdb-binary"])
+def test_transactions_that_were_delivered_are_not_looked_at_one_by_one(
+    format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [of_gaussdb(xid) if format == "gaussdb-binary" else plain(xid, 10 * xid) for xid in range(1, 401)]
+    messages = [*wf.encode([event for events in made for event in events], format)]
+    looked: list[str] = []
     look = Resumption._look
 
     def counting(self: Resumption, row: dict[str, Any]) -> None:
-        looked.append(row["xid"])
+        looked.append(row["kind"])
         look(self, row)
 
+    ended = len(messages) - 201 * 3
+    first = wf.Capture(messages[: ended + 1], format)
+    assert len(first.committed().read_all()) == 199
+    assert len(first.position.open) == 1
     monkeypatch.setattr(Resumption, "_look", counting)
-    ended = 1 + 199 * 3  # the table is described once
-    assert going_on(messages[: ended + 1], messages) == [*range(200, 401)]
-    assert looked == [200]
+    assert xids_of(wf.Capture(messages, format, after=first.position)) == [*range(200, 401)]
+    assert looked == ["BEGIN"]
