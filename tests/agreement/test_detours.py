@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import wireformat as wf
@@ -129,6 +129,7 @@ def test_what_was_read_before_an_error_comes_out(format: str, data: st.DataObjec
     kept, failed, dropped = (agree(messages, format=format, mode=mode) for mode in (MODES[1], MODES[0], MODES[2]))
     corrupt = [place for place, event in enumerate(kept.events) if isinstance(event, wf.Corrupt)]
     assert failed.events == kept.events[: corrupt[0] if corrupt else None]
+    assume(len(messages) < 2 or any(not isinstance(event, wf.Unknown) for event in kept.events))  # else: another format
     assert (failed.error is not None) == bool(corrupt)
     if corrupt:
         assert record_text(failed.error) == record_text(kept.events[corrupt[0]].error)  # type: ignore[attr-defined]

@@ -20,8 +20,15 @@ def test_check_prints_a_line_for_each_finding(db: Database, tmp_path: Path) -> N
     assert missing.exit_code == 1
     assert f"error   slot: {db.slot} does not exist; pass --create-slot" in missing.stdout
     assert "1 of 5 checks keep the stream from starting" in missing.stderr
-    made = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--create-slot")
+    (tmp_path / "file").touch()
+    refused = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--create-slot", "--to", tmp_path / "file")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "created slot" not in refused.stderr
+    new = tmp_path / "lake"
+    made = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--create-slot", "--to", new)
     assert made.exit_code == 0
+    assert f"{new}: no lake is there yet; a new one begins where the slot is" in made.stderr
+    assert not new.exists()
     assert "ok      wal_level: logical" in made.stdout
     db.follow(tmp_path / "lake")
     gone_on = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake")

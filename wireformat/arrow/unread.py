@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -98,16 +97,6 @@ class ReadSummary(NamedTuple):
             return ReadSummary(is_read=True)
         heads = (self.heads + other.heads)[:HEADS]
         return ReadSummary(False, self.rows + other.rows, self.messages + other.messages, heads)
-
-    def to_json(self) -> str:
-        """As text, to be sent from task to task."""
-        return json.dumps([self.is_read, self.rows, self.messages, [head.hex() for head in self.heads]])
-
-    @classmethod
-    def from_json(cls, text: str) -> ReadSummary:
-        """What `to_json` made the text of."""
-        is_read, rows, messages, heads = json.loads(text)
-        return cls(is_read, rows, messages, tuple(map(bytes.fromhex, heads)))
 
     def hint(self) -> str | None:
         """What the bytes look like, as the hint of an error; None where something was read."""

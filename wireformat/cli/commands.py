@@ -386,9 +386,12 @@ def check(
         if drop_slot:
             command.drop(dsn, slot, via=via, driver=driver)
             return
+        position = None if to is None else command.end_of_lake(to)
         if create_slot:
             command.create(dsn, slot, plugin=plugin, failover=failover, via=via, driver=driver)
-        command.check(dsn, slot=slot, publication=publication, folder=to, via=via, driver=driver, as_json=as_json)
+        command.check(
+            dsn, slot=slot, publication=publication, position=position, via=via, driver=driver, as_json=as_json
+        )
 
 
 def follow(

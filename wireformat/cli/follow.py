@@ -13,12 +13,15 @@ from typing import Any
 
 import typer
 
-from .. import lake, live
+from .. import live
 from ..errors import counted
+from ..lake.stored.manifest import read_manifest
+from ..lake.stored.store import Store
 from ..live import Progress
 from ..live.progress import clock
 from ..lsn import lsn_text
 from ..printable import printable
+from ..stream.capture_position import CapturePosition
 from .exits import BAD_DATA, Failed
 from .screen import print_lines, say
 
@@ -187,18 +190,25 @@ class _MetricsFile:
         self._file.close()
 
 
+def end_of_lake(folder: str) -> CapturePosition | None:
+    """Returns where a lake ends; says so and returns None if there is none. Raises OptionError and StateError."""
+    manifest = read_manifest(Store.of(folder, None, None))
+    if manifest is None:
+        say(f"{folder}: no lake is there yet; a new one begins where the slot is")
+    return None if manifest is None else manifest.position
+
+
 def check(
     dsn: str,
     *,
     slot: str,
     publication: Sequence[str] | None,
-    folder: str | None,
+    position: CapturePosition | None,
     via: str,
     driver: str,
     as_json: bool = False,
 ) -> None:
     """Prints a line for each finding. Raises Failed if no stream can start, and what `live.check` raises."""
-    position = None if folder is None else lake.position(folder)
     found = live.check(dsn, slot=slot, publication=publication or None, position=position, via=via, driver=driver)
     if as_json:
         print_lines(finding._asdict() for finding in found)

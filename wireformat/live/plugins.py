@@ -15,7 +15,7 @@ from .messages import POSTGRES as POSTGRES_FEEDBACK
 POSTGRES = {"pgoutput": "pgoutput", "test_decoding": "test-decoding"}
 """The formats of PostgreSQL's plugins. The formats of GaussDB's plugins depend on their options."""
 
-READ = (*POSTGRES, *GAUSSDB)
+READ = tuple(dict.fromkeys((*POSTGRES, *GAUSSDB)))
 """The plugins whose slots can be read."""
 
 _PARALLEL = {
