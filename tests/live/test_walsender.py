@@ -385,8 +385,9 @@ def test_options_are_checked(tmp_path: Path) -> None:
             wf.live.follow("host=nowhere.invalid", tmp_path, slot="s", **options)
     with (
         serving(Walsender(plays([]), "wal2json")) as server,
-        pytest.raises(wf.ServerError, match="the plugin wal2json is not supported"),
+        pytest.raises(wf.ServerError, match="the plugin wal2json is not supported") as refused,
     ):
         wf.live.follow(server.dsn, tmp_path, slot="s")
+    assert str(refused.value).count("test_decoding") == 1
     with serving(Walsender(plays([]))) as server, pytest.raises(wf.OptionError, match="streaming is not supported"):
         wf.live.follow(server.dsn, tmp_path, slot="s", publication="p", options={"streaming": "on"})
