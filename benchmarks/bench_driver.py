@@ -51,7 +51,7 @@ def plan(chunks: int) -> tuple[float, int, int | None]:
     forget_peak()
     start = perf_counter()
     planned = plan_stream(
-        "[]", {number: pickle.loads(one) for number, one in enumerate(given)}, None, "commit", drop_resent=True
+        {number: pickle.loads(one) for number, one in enumerate(given)}, None, "commit", drop_resent=True
     )
     for one in planned.plans.values():
         pickle.dumps({"[]": one})

@@ -56,6 +56,15 @@ def field_of(df: DataFrame, option: str, name: str, allowed: Sequence[str] | Non
     return found[0]
 
 
+def payload_of(df: DataFrame, name: str) -> StructField:
+    """Returns the binary column with the messages; raises OptionError."""
+    field = field_of(df, "payload", name)
+    if not isinstance(field.dataType, BinaryType):
+        kind = field.dataType.simpleString()
+        raise wf.OptionError(f"option payload: expected a binary column, {name!r} is {kind}")
+    return field
+
+
 def _is_case_sensitive(df: DataFrame, name: str) -> bool:
     """Whether Spark tells a column from others whose names differ in case, if there are any."""
     names = [field.name.lower() for field in df.schema]

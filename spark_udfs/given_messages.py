@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BinaryType, StringType, StructField
+from pyspark.sql.types import StringType, StructField
 
 import wireformat as wf
 from wireformat.options.checks import number, shown
@@ -20,7 +20,7 @@ from .chunks.files import FileMessages
 from .chunks.frame_files import FrameFiles
 from .chunks.frames import Messages
 from .chunks.groups import stream_key
-from .fields import check_frame, column_of, field_of
+from .fields import check_frame, column_of, payload_of
 from .positions import MOST_CHUNKS, PositionColumns
 
 _LOCAL = re.compile(r"file:(?://(?:localhost)?)?(/[^/].*|/)", re.IGNORECASE | re.DOTALL)
@@ -59,10 +59,7 @@ def messages_of_frame(
 ) -> Messages:
     """Returns the messages of a DataFrame; raises OptionError and TypeError."""
     check_frame("df", df)
-    messages = field_of(df, "payload", payload)
-    if not isinstance(messages.dataType, BinaryType):
-        kind = messages.dataType.simpleString()
-        raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
+    messages = payload_of(df, payload)
     if order_by is None:
         raise wf.OptionError("option order_by: expected the names of the columns that order the messages of df")
     positions = PositionColumns.check(df, order_by, stream_by)

@@ -364,3 +364,13 @@ def needs(extra: str, user: str) -> Iterator[None]:
         raise MissingExtra(
             f"{user} needs the extra {extra}: pip install 'wireformat[{extra}]' ({error})", name=error.name
         ) from None
+
+
+def encoded(text: object, path: str, encoding: str) -> bytes:
+    """Returns a text in the encoding; raises EncodeError for anything else, and if the encoding lacks a character."""
+    if not isinstance(text, str):
+        raise EncodeError(f"{path}: expected a str, got {type(text).__name__}")
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"{path}: character {error.start} has no bytes in {encoding}") from None

@@ -446,6 +446,14 @@ def _fits(value: object, hint: Any) -> bool:
     return len(value) == len(expected) and all(map(_fits, value, expected))
 
 
+EVENTS: dict[str, type[Event]] = {
+    event.kind: event
+    for event in [*globals().values()]
+    if isinstance(event, type) and issubclass(event, Event) and "kind" in vars(event)
+}
+"""The event of each kind."""
+
+
 def aborts_whole(xid: int | None, subxid: int | None) -> bool:
     """Whether a STREAM_ABORT with these numbers drops its whole transaction, not only a subtransaction."""
     return subxid is None or subxid == xid

@@ -147,7 +147,7 @@ class GroupMessages:
 
     def columns(self, messages: pa.Array) -> list[pa.Array]:
         """Returns the columns order_by of messages, by their indices in the group. One call for many is cheaper."""
-        indices = messages.to_numpy(zero_copy_only=False)
+        indices = np.asarray(messages)
         bounds = [indices.min(), indices.max()] if len(indices) else [0, 0]
         first, last = (int(at) for at in np.searchsorted(self._firsts, bounds, "right") - 1)
         joined = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from wireformat.arrow.typed_tables.listed import names_of
 from wireformat.errors import counted
 from wireformat.lake.chunks import LakePlan, discard, joined, publish
 from wireformat.lake.options import LakeOptions, check_named_tables, check_patterns
@@ -200,7 +201,7 @@ def _below(folder: Any, stream: tuple[Any, ...]) -> Any:
 
 
 def _names(listed: pa.Table) -> set[tuple[str, str]]:
-    return {*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)}
+    return {*names_of(listed)}
 
 
 def _of_tables(options: LakeOptions, listed: pa.Table) -> LakeOptions:

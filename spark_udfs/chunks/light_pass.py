@@ -227,7 +227,6 @@ class LightPass:
         try:
             found = {
                 stream: plan_stream(
-                    stream,
                     summaries,
                     self._after.get(stream),
                     str(self._options["two_phase"]),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wireformat.chunks.relations import RelationChanges, known_before
 from wireformat.errors import OrderError, add_hint
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 class StreamPlan:
     """The plan of a stream.
 
-    stream    the values of stream_by
     plans     of the chunks, by their numbers
     planned   the stream at its end
     unseen    transactions that were open at the position before, and have not been seen again
@@ -33,7 +31,6 @@ class StreamPlan:
     refused   why the stream cannot go on after it: it does not reach back to what was open
     """
 
-    stream: tuple[Any, ...]
     plans: dict[int, ChunkPlan]
     planned: PlannedStream
     unseen: tuple[OpenTransaction, ...]
@@ -88,11 +85,10 @@ class StreamPlan:
 
 
 def plan_stream(
-    key: str, chunks: Mapping[int, ChunkSummary], after: CapturePosition | None, two_phase: str, drop_resent: bool
+    chunks: Mapping[int, ChunkSummary], after: CapturePosition | None, two_phase: str, drop_resent: bool
 ) -> StreamPlan:
     """Returns the plan of a stream.
 
-    key      the stream as a text
     chunks   the summaries of its chunks, by their numbers, in the order of the stream
     after    the position of an earlier capture
 
@@ -124,4 +120,4 @@ def plan_stream(
         number: plan._replace(messages=chunks[number].messages, resumption=resumptions.get(number))
         for number, plan in zip(chunks, planned.plans, strict=False)
     }
-    return StreamPlan(tuple(json.loads(key)), plans, planned, resumption.unseen, after, refused)
+    return StreamPlan(plans, planned, resumption.unseen, after, refused)

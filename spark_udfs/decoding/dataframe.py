@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BinaryType, IntegralType, StringType, StructField, StructType
+from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
 import wireformat as wf
 from wireformat.options.checks import one_of, texts
@@ -23,6 +23,7 @@ from ..fields import (
     is_text,
     packed,
     parts_of,
+    payload_of,
     unpacked,
 )
 from ..positions import PositionColumns
@@ -72,10 +73,7 @@ def decode(
     run, cannot = ENGINES[one_of("engine", engine, tuple(ENGINES))]
     names = change_names(columns)
     kept = _kept_fields(df, keep, names)
-    messages = field_of(df, "payload", payload)
-    if not isinstance(messages.dataType, BinaryType):
-        kind = messages.dataType.simpleString()
-        raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
+    messages = payload_of(df, payload)
     plan = DecodingPlan.check(
         format,
         names,

@@ -78,7 +78,7 @@ def test_columns_that_share_memory_count_each() -> None:
 def test_slices_of_larger_batches_are_each_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """To join two at a time would take longer."""
     joins = []
-    monkeypatch.setattr(row_changes, "_joined", lambda batches: joins.append(len(batches)) or concatenated(batches))
+    monkeypatch.setattr(row_changes, "one_batch", lambda batches: joins.append(len(batches)) or concatenated(batches))
     concatenated = pa.concat_batches
     (large,) = batches_of(1000, text="x" * 300)
     assert [len(found) for found in joined_batches([large.slice(row, 1) for row in range(1000)])] == [1000]

@@ -33,7 +33,7 @@ def test_a_stream_that_begins_too_late_names_what_was_open() -> None:
         wf.Capture(rest, FORMAT, after=first.position).committed().read_all()
     (summary,) = ChunkedReading([rest], FORMAT, after=first.position).summaries
     with pytest.raises(wf.OrderError) as found:
-        plan_stream("[]", {0: summary}, first.position, "commit", True).check()
+        plan_stream({0: summary}, first.position, "commit", True).check()
     assert found.value.hint == whole.value.hint
     assert "open at the position: plain transaction xid 5" in str(found.value)
 
@@ -77,7 +77,7 @@ def streamed_again(chance: Random) -> list[wf.Event]:
 
 def position_of_chunks(chunks: Sequence[Sequence[bytes]], after: CapturePosition | None) -> CapturePosition:
     reading = ChunkedReading(chunks, FORMAT, after=after)
-    plan = plan_stream("[]", dict(enumerate(reading.summaries)), after, "commit", True)
+    plan = plan_stream(dict(enumerate(reading.summaries)), after, "commit", True)
     relations = None
     if plan.oldest_open is not None:
         capture = reading.capture(plan.oldest_open)

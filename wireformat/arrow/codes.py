@@ -136,6 +136,12 @@ def grouped(codes: Array) -> tuple[Array, Array]:
     return (firsts, codes) if occurs.all() else (firsts[occurs], (np.cumsum(occurs) - 1)[codes])
 
 
+def groups_of(codes: Array) -> list[Array]:
+    """Returns the rows of each code that occurs, in ascending order of the codes."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+
+
 def in_groups(codes: Array, count: int) -> tuple[Array, list[int]]:
     """Returns the rows ordered by their codes, int64[n], and where those of each code begin and the last ones end.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,16 +90,17 @@ def _joined_by(
         batch_bytes = size_of(batch)
         has_room = rows + len(batch) <= JOINED_ROWS and batch_bytes <= min(most_each, most - size)
         if small and not (has_room and batch.schema.equals(small[0].schema)):
-            yield _joined(small)
+            yield one_batch(small)
             small, rows, size = [], 0, 0
         small.append(batch)
         rows += len(batch)
         size += batch_bytes
     if small:
-        yield _joined(small)
+        yield one_batch(small)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Returns batches of a schema, of which there must be one, as one."""
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)  # which copies a single one, too
 
 

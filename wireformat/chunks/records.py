@@ -106,7 +106,7 @@ def _repeatable_end(records: Sequence[SeenRecord]) -> Iterator[SeenRecord]:
 def _seen(batch: pa.RecordBatch) -> Iterator[SeenRecord]:
     """Yields the records of a batch, without some that add nothing new."""
     whole = row_only_transactions(batch).runs
-    kinds = np.asarray(batch["kind"].to_numpy(zero_copy_only=False))
+    kinds = np.asarray(batch["kind"])
     repeats = np.zeros(len(kinds), np.bool_)
     repeats[1:] = np.isin(kinds[1:], _REPEATABLE) & (kinds[1:] == kinds[:-1])
     rows = np.flatnonzero(~repeats & (kinds != "HEARTBEAT"))

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from .. import lake
+from ..arrow.typed_tables.listed import names_of
 from ..capture import Capture
 from ..errors import OptionError, WireformatError, counted
 from ..formats.registry import find_format
@@ -256,7 +257,7 @@ def _complaints(
     found    what `Capture.write` returned
     tables   the patterns
     """
-    names = zip(found["table_schema"].to_pylist(), found["table_name"].to_pylist(), strict=True)
+    names = names_of(found)
     checked = ReadOptions.check(tables=tables, **{name: options[name] for name in _READ_OPTIONS})
     table_filter = TableFilter(find_format(options["format"]), checked)
     table_filter.add((schema, table) for schema, table in names if table is not None)

@@ -31,9 +31,9 @@ from .options import (
     Threads,
     To,
     at_home,
+    choice,
     format_names,
     in_utf8,
-    one_of,
     parse_columns,
     parse_schemas,
     parse_settings,
@@ -53,12 +53,7 @@ OrderBy = Annotated[
     ),
 ]
 TwoPhase = Annotated[
-    str,
-    typer.Option(
-        metavar="commit|prepare",
-        autocompletion=one_of("commit", "prepare"),
-        help="When a prepared transaction counts: committed, or prepared.",
-    ),
+    str, choice("commit", "prepare", help="When a prepared transaction counts: committed, or prepared.")
 ]
 
 
@@ -102,18 +97,8 @@ def capture_options(given: Mapping[str, Any]) -> dict[str, Any]:
 Folder = Annotated[
     str, typer.Option("--to", "-t", callback=at_home, metavar="FOLDER", help="The folder of the lake, or a URI.")
 ]
-LakeFormat = Annotated[
-    str,
-    typer.Option("--format", metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write."),
-]
-State = Annotated[
-    str,
-    typer.Option(
-        metavar="changes|latest",
-        autocompletion=one_of("changes", "latest"),
-        help="All changes, or only the current rows.",
-    ),
-]
+LakeFormat = Annotated[str, choice("parquet", "delta", help="What to write.", names=["--format"])]
+State = Annotated[str, choice("changes", "latest", help="All changes, or only the current rows.")]
 PartitionBy = Annotated[
     str | None,
     typer.Option(callback=in_utf8, metavar="COLUMN", help="A column that all tables have, or commit_date."),
@@ -341,17 +326,9 @@ Publication = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Publication, for pgoutput; repeatable."),
 ]
-Driver = Annotated[
-    str,
-    typer.Option(metavar="psycopg|gaussdb", autocompletion=one_of("psycopg", "gaussdb"), help="Package that connects."),
-]
+Driver = Annotated[str, choice("psycopg", "gaussdb", help="Package that connects.")]
 Via = Annotated[
-    str,
-    typer.Option(
-        metavar="streaming|sql",
-        autocompletion=one_of("streaming", "sql"),
-        help="A replication connection and START_REPLICATION, or only SQL functions.",
-    ),
+    str, choice("streaming", "sql", help="A replication connection and START_REPLICATION, or only SQL functions.")
 ]
 Plugin = Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")]
 Lake = Annotated[

@@ -30,9 +30,9 @@ from .options import (
     TablesInBytes,
     To,
     at_home,
+    choice,
     format_names,
     in_utf8,
-    one_of,
     parse_settings,
     split_kinds,
     split_lists,
@@ -228,11 +228,7 @@ def decode(
     dialect: Dialect = "postgresql",
     heartbeat_unit: Annotated[
         str | None,
-        typer.Option(
-            metavar="s|ms|us",
-            autocompletion=one_of("s", "ms", "us"),
-            help="Unit of the time in heartbeats; default: guessed from its size.",
-        ),
+        choice("s", "ms", "us", help="Unit of the time in heartbeats; default: guessed from its size."),
     ] = None,
 ) -> None:
     """Write the row-change table, one row per record."""
@@ -336,15 +332,11 @@ def options(
     plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of the slot.")] = "mppdb_decoding",
     product: Annotated[
         str,
-        typer.Option(metavar="GaussDB|openGauss", autocompletion=one_of("GaussDB", "openGauss"), help="The server."),
+        choice("GaussDB", "openGauss", help="The server."),
     ] = "GaussDB",
     via: Annotated[
         str,
-        typer.Option(
-            metavar="streaming|sql|area",
-            autocompletion=one_of("streaming", "sql", "area"),
-            help="How the slot is read: START_REPLICATION or an SQL function.",
-        ),
+        choice("streaming", "sql", "area", help="How the slot is read: START_REPLICATION or an SQL function."),
     ] = "streaming",
     max_process_memory: Annotated[
         int | None, typer.Option(metavar="MB", help="Memory of the server; two ranges depend on it.", min=1)

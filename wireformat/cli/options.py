@@ -23,6 +23,11 @@ def one_of(*words: str) -> Completion:
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
+def choice(*words: str, help: str, names: Sequence[str] = ()) -> Any:
+    """Returns the option that takes one of these words, which a shell completes."""
+    return typer.Option(*names, metavar="|".join(words), autocompletion=one_of(*words), help=help)
+
+
 def format_names(incomplete: str) -> list[str]:
     """Returns the names of formats with this beginning."""
     from ..formats.registry import all_rows
@@ -126,10 +131,8 @@ Kinds = Annotated[
 ]
 EncodingErrors = Annotated[
     str,
-    typer.Option(
-        metavar="strict|replace",
-        autocompletion=one_of("strict", "replace"),
-        help="Text that is not valid in the encoding: raise an error, or replace it with U+FFFD.",
+    choice(
+        "strict", "replace", help="Text that is not valid in the encoding: raise an error, or replace it with U+FFFD."
     ),
 ]
 Output = Annotated[
@@ -142,22 +145,10 @@ Output = Annotated[
         help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output.",
     ),
 ]
-To = Annotated[
-    str | None,
-    typer.Option(
-        metavar="csv|jsonl|arrow", autocompletion=one_of("csv", "jsonl", "arrow"), help="Format that -o - writes."
-    ),
-]
+To = Annotated[str | None, choice("csv", "jsonl", "arrow", help="Format that -o - writes.")]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of the server, by its Python name.")]
 
-Dialect = Annotated[
-    str,
-    typer.Option(
-        metavar="postgresql|opengauss",
-        autocompletion=one_of("postgresql", "opengauss"),
-        help="Dialect of pgoutput; other formats ignore it.",
-    ),
-]
+Dialect = Annotated[str, choice("postgresql", "opengauss", help="Dialect of pgoutput; other formats ignore it.")]
 
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; default: as many as processors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print lines of JSON, for programs.")]

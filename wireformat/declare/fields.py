@@ -20,7 +20,7 @@ from construct import (
     stream_write,
 )
 
-from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, counted
+from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, counted, encoded
 from ..identifiers import quote_identifier, unquote_identifier
 from ..times import MICROS_OF_2000, parse_commit_time, time_text
 from .run import field_path
@@ -70,7 +70,7 @@ class Text(Subconstruct):
         if obj is None and self.null is not None:
             self.subcon._build(self.null, stream, context, path)
             return obj
-        data = _encoded(obj, context._params.encoding, path)
+        data = encoded(obj, path, context._params.encoding)
         limit = 256 ** self.subcon.sizeof() - 1
         if len(data) > limit or len(data) == self.null:
             raise EncodeError(f"{path}: expected at most {counted(limit, 'byte')}, got {len(data)}")
@@ -120,7 +120,7 @@ class ZeroEnded(Construct):
         return text
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        data = _encoded(obj, context._params.encoding, path)
+        data = encoded(obj, path, context._params.encoding)
         if 0 in data:
             raise EncodeError(f"{path}: a zero byte cannot be said")
         stream_write(stream, data + b"\0", len(data) + 1, path)
@@ -343,15 +343,6 @@ def _text(data: bytes, params: Any, start: int, path: str) -> str:
             field_offset=error.start,
             path=path,
         ) from None
-
-
-def _encoded(obj: Any, encoding: str, path: str) -> bytes:
-    if not isinstance(obj, str):
-        raise EncodeError(f"{path}: expected a str, got {type(obj).__name__}")
-    try:
-        return obj.encode(encoding)
-    except UnicodeEncodeError as error:
-        raise EncodeError(f"{path}: character {error.start} has no bytes in {encoding}") from None
 
 
 def _beside(path: str, name: str) -> str:

@@ -35,7 +35,7 @@ from ..framing.frames import Frame, record
 from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
 from .base import refuse_others
-from .direct.layouts import ROW_CHANGE_EVENTS, Layouts, Part, Value, ValueWriter, image_cells
+from .direct.layouts import Layouts, Part, Value, ValueWriter, image_cells
 from .direct.records import DirectRecords, RecordForm
 from .guess import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
@@ -49,52 +49,31 @@ MOST_HEADS = 1 << 12
 
 
 class BinaryRows:
-    """Makes the parts of row changes.
+    """Makes the parts of row changes."""
 
-    kinds       the kind byte of each event
-    head        declares schema and table
-    tags        the byte before each tuple, by its name, in their order
-    count       declares how many cells follow
-    cell_head   declares name and type of a cell
-    null        stands for a value that is NULL
-    """
-
-    def __init__(
-        self,
-        kinds: dict[type[RowChange], int],
-        head: Construct,
-        tags: dict[str, int],
-        count: Construct,
-        cell_head: Construct,
-        null: int,
-    ) -> None:
-        self._kinds = kinds
-        self._head = head
-        self._tags = tags
-        self._count = count
-        self._cell_head = cell_head
+    def __init__(self) -> None:
         self._built_head = lru_cache(MOST_HEADS)(self._build_head)
-        self._null = _LENGTH.pack(null)
 
     def parts(self, event: RowChange, encoding: str) -> Iterator[Part]:
         """See RowParts."""
-        write = _value_writer(self._null, encoding)
+        write = _value_writer(encoding)
         table = {"table_schema": event.table_schema, "table_name": event.table_name}
-        yield bytes([self._kinds[type(event)]]) + build(self._head, table, encoding=encoding)
-        for name, tag in self._tags.items():
+        yield bytes([_KINDS[type(event)][0]]) + build(ROW_HEAD, table, encoding=encoding)
+        for name, tag in (("new", NEW_TAG), ("old", OLD_TAG)):
             image = getattr(event, name)
             if image is not None:
-                yield bytes([tag]) + build(self._count, len(image.names), encoding=encoding)
+                yield bytes([tag]) + build(Int16ub, len(image.names), encoding=encoding)
                 for column, type_text in image_cells(image):
                     yield self._built_head(column, type_text, encoding)
                     yield write
 
     def _build_head(self, column: str, type_text: str, encoding: str) -> bytes:
-        return build(self._cell_head, {"name": column, "type_oid": type_oid(type_text)}, encoding=encoding)
+        return build(CELL_HEAD, {"name": column, "type_oid": type_oid(type_text)}, encoding=encoding)
 
 
-def _value_writer(null: bytes, encoding: str) -> ValueWriter:
+def _value_writer(encoding: str) -> ValueWriter:
     encode, length = str.encode, _LENGTH.pack
+    null = length(NULL_LENGTH)
 
     def write(value: Value) -> bytes:
         if value is None:
@@ -144,14 +123,7 @@ _PACKING = Packing(record, gauss_batch.MORE, gauss_batch.END, gauss_batch.CLOSE_
 _LENGTH_BYTES = Int16ub.sizeof()
 """Before the name of a schema or table."""
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}
-_ROWS = BinaryRows(
-    kinds={event: kind for kind, (event, _) in RECORDS.items() if event in ROW_CHANGE_EVENTS},
-    head=ROW_HEAD,
-    tags={"new": NEW_TAG, "old": OLD_TAG},
-    count=Int16ub,
-    cell_head=CELL_HEAD,
-    null=NULL_LENGTH,
-)
+_ROWS = BinaryRows()
 
 
 class GaussdbBinary:
@@ -236,7 +208,6 @@ class _BinaryBodies:
     """Events to bytes; which fields are written is the options' affair."""
 
     def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:
-        self._options = options
         self._encoding = encoding
         self._chosen = [name for name, option in OPTION_OF_FIELD.items() if options[option]]
         self.rows = Layouts(_ROWS.parts, encoding, new_first=True)

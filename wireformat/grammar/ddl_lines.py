@@ -14,12 +14,11 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from ..errors import BadValue, EncodeError
+from ..errors import BadValue, EncodeError, encoded
 from ..events import Ddl
 from .cursor import Cursor
 from .json_text import read_string, read_within, skip_space, write_string
 from .lines import TEXT, UNSIGNED, UNSIGNED_32, LinePart, read_parts, write_parts
-from .literals import encoded
 
 
 class DdlLine(NamedTuple):

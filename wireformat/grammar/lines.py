@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..errors import BadValue, EncodeError
+from ..errors import BadValue, EncodeError, encoded
 from ..events import (
     Abort,
     Begin,
@@ -30,7 +30,6 @@ from ..events import (
 )
 from ..lsn import lsn_text, lsn_value
 from .cursor import Cursor
-from .literals import encoded
 
 _BLANK = 0x20
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ..errors import BadValue, EncodeError
+from ..errors import BadValue, EncodeError, encoded
 from ..events import LITERAL_TYPES, UNCHANGED, Unchanged
 from .cursor import Cursor
 
@@ -60,16 +60,6 @@ def _literal(cursor: Cursor, start: int) -> tuple[Value, str]:
     if not _NUMBER.match(word):
         cursor.fail("a literal: in quotes, a number, null, true or false", "value", at=start, kind=BadValue)
     return word.decode("ascii"), "number"
-
-
-def encoded(text: object, path: str, encoding: str) -> bytes:
-    """Returns a text in the encoding; raises EncodeError for anything else, and if the encoding lacks a character."""
-    if not isinstance(text, str):
-        raise EncodeError(f"{path}: expected a str, got {type(text).__name__}")
-    try:
-        return text.encode(encoding)
-    except UnicodeEncodeError as error:
-        raise EncodeError(f"{path}: character {error.start} has no bytes in {encoding}") from None
 
 
 def _number(value: bytes, type: str) -> bytes:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 
-from ..errors import BadValue, DecodeError, EncodeError
+from ..errors import BadValue, DecodeError, EncodeError, encoded
 from ..events import Message
 from .cursor import Cursor
-from .literals import encoded
 
 MESSAGE, STREAMED = b"message: transactional: ", b"streaming message: transactional: 1 prefix: "
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..errors import EncodeError
+from ..errors import EncodeError, encoded
 from ..identifiers import KEYWORDS, PLAIN_NAME, POSTGRES_KEYWORDS, quote_identifier
 from .cursor import Cursor
-from .literals import WRITERS, LiteralWriter, encoded
+from .literals import WRITERS, LiteralWriter
 
 
 class Dialect(NamedTuple):

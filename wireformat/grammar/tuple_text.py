@@ -21,12 +21,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ..errors import DecodeError, EncodeError
+from ..errors import DecodeError, EncodeError, encoded
 from ..events import ROW_CHANGES, Delete, Insert, RowChange, TupleData, Update
 from ..identifiers import PLAIN_NAME
 from ..limits import NAME_BYTES
 from .cursor import Cursor
-from .literals import Value, encoded, read_literal, write_literal
+from .literals import Value, read_literal, write_literal
 from .names import OPENGAUSS, Dialect, read_name, read_type, write_name, write_type
 
 NO_TUPLE = b" (no-tuple-data)"

@@ -60,12 +60,7 @@ class _ChunkLake(Lake):
     def __init__(self, plan: LakePlan, chunk: int) -> None:
         super().__init__(plan.options.store(plan.folder), plan.manifest, plan.stream, plan.writer)
         self._has_begun = True  # by the process that has opened the lake
-        self._chunk = chunk
-
-    def new_path(self, folder: str, index: int = 0) -> str:
-        """Returns the path of a file of this chunk."""
-        number = f"_{index:04d}" if index else ""
-        return f"{folder}/wireformat-{self._write:06d}-{self._chunk + 1:x}{self._attempt}{number}.parquet"
+        self._chunk = f"-{chunk + 1:x}"
 
     def discard(self) -> None:
         """Removes the files of this attempt. The note that a write has begun stays: others go on with the write."""

@@ -48,6 +48,7 @@ class Lake:
         self.format, self.state = manifest.format, manifest.state
         self._write = manifest.writes + 1
         self._attempt = attempt_of(store, writer, manifest.format)
+        self._chunk = ""  # what names the chunk, if this is the lake of one
         self._has_begun = self._was_killed = False
         self._leftovers: dict[str, None] = {}
         """Finished files of an earlier write that the manifest does not name; of Delta tables, the log may."""
@@ -107,9 +108,9 @@ class Lake:
             self._targets.pop(table).discard()
 
     def new_path(self, folder: str, index: int = 0) -> str:
-        """Returns the path of a file of this write."""
+        """Returns the path of a file of this write, or of this chunk of it."""
         number = f"_{index:04d}" if index else ""
-        return f"{folder}/wireformat-{self._write:06d}{self._attempt}{number}.parquet"
+        return f"{folder}/wireformat-{self._write:06d}{self._chunk}{self._attempt}{number}.parquet"
 
     def other_files(self, own: Collection[str] = (), folder: str = "") -> Iterator[str]:
         """Yields the files in a folder that attempts to make this write have not published: without its own ones, and

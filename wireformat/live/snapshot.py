@@ -199,7 +199,7 @@ def published_tables(connection: Connection, publications: Sequence[str]) -> lis
     """Returns the tables of publications, with the columns that are published. Raises ServerError."""
     sql = _TABLES.format(
         sent_tables=with_sent_tables(connection, publications),
-        published=is_sent(connection.version, "p.columns"),
+        published=is_sent(connection.version),
         key_columns=index_keys(connection.version),
         is_identity=IS_IDENTITY,
     )

@@ -101,7 +101,7 @@ class RecordKinds:
         """See FirstBytes.find. A message in which another transaction begins is not the end of one."""
         plain = without_envelopes(messages)
         rows = changes(plain, self._format, columns=["message", "kind", "lsn"], kinds=self._KINDS, **self._reading)
-        kind = rows["kind"].to_numpy(zero_copy_only=False)
+        kind = np.asarray(rows["kind"])
         message = rows["message"].to_numpy()
         lsns = rows["lsn"].to_pylist()
         is_last = np.append(message[1:] != message[:-1], True) if len(message) else np.zeros(0, bool)

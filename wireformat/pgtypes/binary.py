@@ -77,7 +77,7 @@ def interval_text(data: bytes) -> str:
     micros, days, months = parts = unpack(_INTERVAL, data)
     if parts in _INFINITE_INTERVALS:
         return _INFINITE_INTERVALS[parts]
-    years, months = _toward_zero(months, 12)
+    years, months = _years(months)
     texts = []
     negative = False  # the part before: after it, a positive one has its sign written
     for number, unit in ((years, "year"), (months, "mon"), (days, "day")):
@@ -105,9 +105,9 @@ def _clock(micros: int) -> str:
     return clock_text(micros)
 
 
-def _toward_zero(number: int, divisor: int) -> tuple[int, int]:
-    quotient, rest = divmod(abs(number), divisor)
-    return (-quotient, -rest) if number < 0 else (quotient, rest)
+def _years(months: int) -> tuple[int, int]:
+    years, rest = divmod(abs(months), 12)
+    return (-years, -rest) if months < 0 else (years, rest)
 
 
 def _check(number: int, allowed: range, what: str) -> None:

@@ -15,7 +15,7 @@ from ..arrow.noted.rows import NotedRows, noted_rows
 from ..arrow.unread import HEADS, UNREAD, ReadSummary
 from ..errors import DecodeError, add_hint
 from ..formats.base import Format
-from ..formats.guess import Guess, guess_format, heads
+from ..formats.guess import Guess, heads
 from ..formats.pgoutput.relations import Relations
 from ..options import ReadOptions
 from ..stream.reader import Located
@@ -117,10 +117,7 @@ class SourceDecoder:
 
         Call it after the last message.
         """
-        if self.is_read or self.messages < 2:
-            return None
-        guess = guess_format(self._heads)
-        return guess if guess.candidates and self._format not in guess.candidates else None
+        return ReadSummary(self.is_read, 0, self.messages, tuple(self._heads)).other_format(self._format)
 
     @contextmanager
     def _next(self, given: SourceMessages) -> Iterator[int]:

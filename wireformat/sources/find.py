@@ -51,9 +51,9 @@ def find_sources(
         return [*messages]
     if column is not None and not isinstance(column, str):
         raise OptionError(f"option column: expected the name of a column, got {shown(column)}")
-    if order_by is not None:
-        return ordered_sources(_tables(messages), column, texts("order_by", order_by))
     paths = _paths(messages)
+    if order_by is not None:
+        return ordered_sources([messages] if paths is None else paths, column, texts("order_by", order_by))
     if paths is not None:
         return [file_source(path, str(path), format, column) for path in paths]
     found = arrow_source(messages, column)
@@ -66,12 +66,6 @@ def find_sources(
     if column is not None:
         raise OptionError("option column: an iterable of bytes has no columns")
     return [IterableSource(messages)]
-
-
-def _tables(messages: Any) -> list[Any]:
-    """Returns the data that have columns: paths of Parquet files, or Arrow tables."""
-    paths = _paths(messages)
-    return [messages] if paths is None else list(paths)
 
 
 def paths_of(messages: Any) -> list[Path]:

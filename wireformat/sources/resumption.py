@@ -122,7 +122,7 @@ class Resumption:
     def _check_blocks(self, row: dict[str, Any]) -> None:
         if _xid_of(row) in self._streamed:
             ids = f"xid {_xid_of(row)} gid {dict(row['detail'] or ()).get('gid')!r}"
-            raise self._wrong("the blocks of this transaction before its end", f"STREAM_PREPARE {ids}", row, _HINT)
+            raise self._wrong("the blocks of this transaction before its end", f"STREAM_PREPARE {ids}", row)
 
     def hint(self) -> str | None:
         """Returns what an OrderError of this input should add."""
@@ -187,9 +187,9 @@ class Resumption:
         return self._delivered is not None and self._delivered.covers(*_numbers(row))
 
     def _error(self, open: OpenTransaction, got: str, row: dict[str, Any]) -> OrderError:
-        return self._wrong(f"the beginning of the {open}, which was open at the position", got, row, _HINT)
+        return self._wrong(f"the beginning of the {open}, which was open at the position", got, row)
 
-    def _wrong(self, expected: str, got: str, row: dict[str, Any], hint: str | None) -> OrderError:
+    def _wrong(self, expected: str, got: str, row: dict[str, Any]) -> OrderError:
         return OrderError(
             expected,
             got,
@@ -198,7 +198,7 @@ class Resumption:
             record=row["record"],
             state="after a position",
             open="",
-            hint=hint,
+            hint=_HINT,
         )
 
 

@@ -62,7 +62,7 @@ class MessageReader:
                 return
             except DecodeError as error:
                 error.add(record=record)
-                yield from self._corrupt(error, None, message[error.message_offset :], index)
+                yield from self._corrupt(error, message[error.message_offset :], index)
                 return
             record = frame.record + 1
             if frame.record >= first:
@@ -96,10 +96,10 @@ class MessageReader:
         error   the reason; None if the framing broke before these bytes
         """
         reason = error or DecodeError("a message", "bytes after broken framing")
-        return self._corrupt(reason.add(stream_offset=stream_offset), None, data, index)
+        return self._corrupt(reason.add(stream_offset=stream_offset), data, index)
 
-    def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
-        event = self._corrupt_event(error, lsn, raw, index)
+    def _corrupt(self, error: DecodeError, raw: bytes, index: int) -> Iterator[Located]:
+        event = self._corrupt_event(error, None, raw, index)
         if event is not None:
             yield Located(index, error.record or 0, event)
 

@@ -79,11 +79,6 @@ class TransactionMachine(OpenAttempts[Handle]):
         """See the class."""
         return tuple(self._unknown_prepared)
 
-    def take_unknown_prepared(self) -> tuple[str, ...]:
-        """Returns `unknown_prepared` and clears it."""
-        gids, self._unknown_prepared = tuple(self._unknown_prepared), {}
-        return gids
-
     def continue_after(self, after: Position, open_xids: Collection[int | None] | None = None) -> None:
         """Continues a stream that has been delivered up to this position. Call it before anything is taken.
 

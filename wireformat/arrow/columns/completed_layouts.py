@@ -267,7 +267,7 @@ def _complete(
         present = rows[PRESENT, row]
         new, old = cell_count(rows, row, NEW), cell_count(rows, row, OLD)
         images = present >> GIVEN & IMAGE_BITS
-        if are_updates[index] and images == IMAGE_BITS and 0 < old < new and not has_unsent(rows, cells, row, OLD):
+        if are_updates[index] and images == IMAGE_BITS and 0 < old < new and not old_has_unsent(rows, cells, row):
             note_columns(rows, cells, dictionary, row, NEW, columns, noted)
             note_columns(rows, cells, dictionary, row, OLD, columns, noted + new)
             if find_columns(source, text, columns, noted + new, old, noted, new, found, used):
@@ -283,7 +283,7 @@ def _complete(
         begin, count = states[table, _BEGIN], states[table, _COUNT]
         is_untyped = present >> UNTYPED & 1
         is_mixed = kind == DELETE and images & 1 << NEW  # the types of its new image are taken for those of the old one
-        fits = not is_mixed and is_untyped == states[table, _IS_UNTYPED] and not has_unsent(rows, cells, row, OLD)
+        fits = not is_mixed and is_untyped == states[table, _IS_UNTYPED] and not old_has_unsent(rows, cells, row)
         if kind == INSERT:
             fits = fits and states[table, _ARE_ALL] == 1 and new == count
         for map_index in range(NEW, OLD + 1):
@@ -445,9 +445,9 @@ def find_columns(
 
 
 @inner
-def has_unsent(rows: Array, cells: Array, row: Int, map_index: Int) -> bool:
-    """Whether an image has a column that was not sent."""
-    for cell in range(first_cell(rows, row, map_index), rows[ENDS + map_index, row]):
-        if cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH:
+def old_has_unsent(rows: Array, cells: Array, row: Int) -> bool:
+    """Whether the old image has a column that was not sent."""
+    for cell in range(first_cell(rows, row, OLD), rows[ENDS + OLD, row]):
+        if cells[OLD, VALUE, cell, 1] == UNCHANGED_LENGTH:
             return True
     return False

@@ -11,35 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from ...events import (
+    EVENTS,
     ROW_CHANGES,
     UNCHANGED,
-    Abort,
-    Begin,
-    Commit,
-    CommitPrepared,
     Corrupt,
-    Ddl,
     Event,
-    Heartbeat,
-    Message,
-    Origin,
-    Prepare,
     Relation,
-    RollbackPrepared,
     RowChange,
-    StreamAbort,
-    StreamChange,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
     Truncate,
     TupleData,
     Type,
     Unknown,
 )
-from ...formats.pgoutput.relations import LISTS, read_list
-from ...lsn import lsn_value, unsigned
+from ...formats.pgoutput.relations import DETAIL_READERS
+from ...lsn import unsigned
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
@@ -76,36 +61,12 @@ from .gather import cell_count, chosen_notes, strings, text_pairs
 from .layouts import numbered_layouts
 from .row_limits import in_ranges
 
-_OTHERS: dict[str, type[Event]] = {
-    event.kind: event
-    for event in (
-        *(Begin, Commit, Abort, Prepare, CommitPrepared, RollbackPrepared, Message, Heartbeat, Relation),
-        *(Origin, Type, Truncate, Ddl),
-        *(StreamStart, StreamStop, StreamChange, StreamAbort, StreamCommit, StreamPrepare),
-    )
-}
 _NUMBER_FIELDS = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
     event: tuple((name, field) for name, field in _NUMBER_FIELDS.items() if name in event.__dataclass_fields__)
-    for event in _OTHERS.values()
+    for event in EVENTS.values()
 }
 """The numbers of each class of events, with their fields in the notes."""
-
-_DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
-    "first_lsn": lsn_value,
-    "end_lsn": lsn_value,
-    "origin": int,
-    "relation_id": int,
-    "wal_end": int,
-    "wal_flushed": int,
-    "time": int,
-    "size": int,
-    "relid": int,
-    "subxid": int,
-    **dict.fromkeys(("reply", "transactional", "restart_identity", "cascade", "first_segment"), "true".__eq__),
-    **dict.fromkeys(LISTS, read_list),
-}
-"""How events hold what `detail` says, where that is not a text."""
 
 
 def _type_fields(schema: str, table: str, detail: dict[str, Any]) -> dict[str, Any]:
@@ -311,7 +272,7 @@ class _NotesAsLists:
         if kind == Corrupt.kind:
             error = _text(self._scanned, fields[ERROR], fields[ERROR + 1]) or ""
             return Corrupt(lsn=lsn, error=error, raw=self._raw(fields))
-        event = _OTHERS[kind]
+        event = EVENTS[kind]
         numbers = {name: _number(fields, field) for name, field in _NUMBERS[event]}
         detail = self._detail(row, fields)
         if detail.pop("binary", None):  # of a MESSAGE: its content is `\\x` and hexadecimal digits
@@ -335,7 +296,7 @@ class _NotesAsLists:
         bounds, detail = self._bounds(DETAIL, row, fields), self._maps[DETAIL]
         is_text = fields[KIND] == ORIGIN_KIND  # of a BEGIN, the origin is a number
         return {
-            key: text if is_text or key not in _DETAIL_VALUES else _DETAIL_VALUES[key](text)
+            key: text if is_text or key not in DETAIL_READERS else DETAIL_READERS[key](text)
             for key, text in zip(detail.names[bounds], detail.values[bounds], strict=True)
         }
 
@@ -368,7 +329,7 @@ def _texts(pairs: Array, count: int, scanned: ScannedRows) -> list[Any]:
     """Returns texts as Python strings, None for NULL. Many texts are converted by way of Arrow."""
     if count <= FEW_AS_STRINGS:
         return [_text(scanned, start, length) for start, length in pairs[:count].tolist()]
-    texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
+    texts: list[Any] = np.asarray(strings(pairs, count, scanned, pa.string())).tolist()
     return texts
 
 

@@ -28,6 +28,7 @@ from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import lsn_text, signed
 from ...stream.reader import Located
 from ...times import heartbeat_micros, parse_commit_time, table_time
+from ..row_changes import one_batch
 from ..schemas import DETAIL_KEYS, NUMBER_COLUMNS
 from .row_limits import check_column
 
@@ -53,7 +54,7 @@ def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) 
             if most_bytes > COLUMN_BYTES:
                 _check_row(row, texts, message, record)
             if (rows or batches) and size + most_bytes > BATCH_TEXT_BYTES:
-                yield _joined([*batches, _batch(rows, schema)])
+                yield one_batch([*batches, _batch(rows, schema)])
                 batches, rows, size = [], [], 0
             row["message"], row["record"] = message, record
             rows.append(row)
@@ -61,7 +62,7 @@ def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) 
             if len(rows) == ROWS_AT_ONCE:
                 batches.append(_batch(rows, schema))
                 rows = []
-    yield _joined([*batches, _batch(rows, schema)])
+    yield one_batch([*batches, _batch(rows, schema)])
 
 
 ROWS_AT_ONCE = 1024
@@ -103,13 +104,6 @@ def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
     )
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = zip(*(batch.columns for batch in batches), strict=True)
-    return pa.RecordBatch.from_arrays([pa.concat_arrays(arrays) for arrays in columns], schema=batches[0].schema)
 
 
 def event_rows(event: Event, heartbeat_factor: int, wanted: Collection[str]) -> Iterator[Row]:

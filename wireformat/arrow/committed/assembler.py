@@ -237,10 +237,6 @@ class Transactions:
         """
         return self._machine.unknown_prepared
 
-    def take_unknown_prepared(self) -> tuple[str, ...]:
-        """Returns `unknown_prepared` and clears it, so that the state of a stream that never ends does not grow."""
-        return self._machine.take_unknown_prepared()
-
     @property
     def state(self) -> bytes:
         """The open transactions, the handles of their rows in the store, and how far the stream has been delivered.

@@ -14,6 +14,7 @@ from ...errors import OptionError, StateError
 from ...stream.attempts import Attempt
 from ...stream.saved import START_OVER
 from ..arrays import Array
+from ..codes import groups_of
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices, taken
 from .spill import Handle, RowStore, checked_store
 
@@ -248,8 +249,7 @@ class OpenRows:
         sizes = np.array([row_bytes[number] for number, *_ in ranges])
         batch_of, move_of = batch_of[range_of], move_of[range_of]
         groups = _groups(np.bincount(move_of, sizes[range_of], len(moves)))[move_of]
-        order = np.argsort(groups, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        for rows in groups_of(groups):
             self._move(batches, batch_of[rows], indices[rows], move_of[rows], moves)
 
     def _move(

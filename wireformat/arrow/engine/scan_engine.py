@@ -227,13 +227,11 @@ def spliced(scanned: pa.RecordBatch, built: pa.RecordBatch | None, origins: Arra
         if len(slices) <= MOST_SLICES:
             yield from slices
             return
-        columns = [pa.concat_arrays(ranges) for ranges in zip(*(rows.columns for rows in slices), strict=True)]
+        yield pa.concat_batches(slices)
     else:
         order = np.where(origins < 0, scanned.num_rows + ~origins, origins)
         indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        both = [pa.concat_arrays(pair) for pair in zip(*(batch.columns for batch in batches), strict=True)]
-        columns = [array.take(indices) for array in both]
-    yield pa.RecordBatch.from_arrays(columns, schema=scanned.schema)
+        yield pa.concat_batches(batches).take(indices)
 
 
 def checked_threads(threads: object) -> int:

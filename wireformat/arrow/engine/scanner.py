@@ -324,16 +324,15 @@ class Scanner:
         Returns fewer rows if the texts have grown too much, and at an error. The last row then has the events that
         precede the error in its message.
         """
-        message_batch, (rows, cells, text) = batch_scan.message_batch, batch_scan.notes
-        buffer, dictionary = message_batch.buffer, batch_scan.dictionary
+        rows, cells, text = batch_scan.notes
         events: dict[int, Sequence[Located]] = {}
         unfinished = begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])
-        stepped = batch_scan.stepped
         if not len(unfinished):
-            return ScannedRows(rows, count, cells, text, buffer, dictionary, events, stepped), None
+            return batch_scan.scanned_rows(count), None
         if batch_scan.needs_other_texts(count):
-            expand_complete_images(rows, count, cells, dictionary)
-        second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
+            expand_complete_images(rows, count, cells, batch_scan.dictionary)
+        known_text = text[: batch_scan.text_used]
+        second_look = SecondLook(batch_scan.message_batch, known_text, batch_scan.known_bytes, self._options)
         is_declined = second_look.is_declined(rows, unfinished)
         is_suspect = (is_declined | second_look.has_wrong_text(rows, unfinished)) & (
             (rows[STATUS, unfinished] != DECLINED_REST) | (rows[BODY + 1, unfinished] == 0)
@@ -350,8 +349,9 @@ class Scanner:
         if len(faults.rows):
             self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < end), second_look, events)
         second_look.note_corrupt(rows)
-        stepped = stepped.between(rows, count, 0, end)
-        return ScannedRows(rows, end, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
+        stepped = batch_scan.stepped.between(rows, count, 0, end)
+        scanned = batch_scan.scanned_rows(end)
+        return scanned._replace(text=second_look.all_text(), events=events, stepped=stepped), error
 
     def _finish_rows(
         self,

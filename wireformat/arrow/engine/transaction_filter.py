@@ -105,7 +105,7 @@ class FilteredTransactions:
         begin = 0
         if self._held is not None:
             begin = len(self._held)
-            batch = _joined(self._held, batch)
+            batch = pa.concat_batches([self._held, batch])
             anothers = (_ANOTHERS,) * self._rows.held.count(_ANOTHERS)
             self._rows.hold((*anothers, *range(begin)))
         encoded = batch["kind"].dictionary_encode()
@@ -182,8 +182,3 @@ _ASKED: tuple[tuple[str, frozenset[str], Callable[[pa.RecordBatch, str], list[An
     ("transactional", frozenset({"MESSAGE"}), _flags),
 )
 """The fields of RecordFacts after `kind`: the kinds of which the filters ask for it, and how rows say it."""
-
-
-def _joined(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [pa.concat_arrays(pair) for pair in zip(first.columns, second.columns, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=second.schema)

@@ -78,7 +78,7 @@ def _set(facts: Array, name: str, values: pa.Array, number: int) -> None:
     """
     is_valid: Array | bool = True
     if values.null_count:
-        is_valid = values.is_valid().to_numpy(zero_copy_only=False)
+        is_valid = np.asarray(values.is_valid())
     numbers = values.field("commit_lsn") if pa.types.is_struct(values.type) else values.cast(pa.int64())
     facts[:, number] = numbers.fill_null(0)
     facts[:, GIVEN_FACTS] |= np.where(is_valid, _BIT[name], 0)

@@ -17,7 +17,7 @@ from ..columns.known_layouts import KnownLayouts, LayoutsOfRows
 from ..columns.last_columns import LastColumns
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build
-from ..row_changes import IS_ROW_CHANGE
+from ..row_changes import IS_ROW_CHANGE, one_batch
 from ..scan.notes import (
     BODY,
     DETAIL,
@@ -212,8 +212,7 @@ class NotedRows:
             gathered_notes(self.scanned, origins[noted], schema),
             self.built.select(schema.names).take(pa.array(~origins[built])),
         ]
-        columns = [pa.concat_arrays(pair) for pair in zip(*(batch.columns for batch in batches), strict=True)]
-        joined = pa.RecordBatch.from_arrays(columns, schema=schema)
+        joined = pa.concat_batches(batches)
         return joined.take(pa.array(_inverse(np.concatenate([noted, built])))) if len(noted) else joined
 
     def _joined(self, noted: Array, of_built: Callable[[pa.RecordBatch], Array]) -> Array:
@@ -268,11 +267,7 @@ def gathered_notes(scanned: ScannedRows, rows: Array, schema: pa.Schema) -> pa.R
 
 
 def _record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
-    batches = [*in_ranges(scanned, lambda part: record_batch(part, schema))]
-    if len(batches) == 1:
-        return batches[0]
-    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return one_batch([*in_ranges(scanned, lambda part: record_batch(part, schema))])
 
 
 def other_records_of(rows: pa.RecordBatch | NotedRows) -> pa.RecordBatch:

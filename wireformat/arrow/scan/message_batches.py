@@ -195,7 +195,7 @@ def _array_batches(array: pa.Array, first: int, sizes: BatchSizes) -> Iterator[M
     buffer = read_only(np.frombuffer(data if data is not None else b"", np.uint8))
     starts, stops, indexes = offsets[:-1], offsets[1:], np.arange(first, first + len(array))
     if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        valid = np.asarray(array.is_valid())
         starts, stops, indexes = starts[valid], stops[valid], indexes[valid]
     longest = int((stops - starts).max()) if len(starts) else 0
     if longest > MESSAGE_BYTES:

@@ -23,6 +23,7 @@ _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 _ONES, _LOW_BITS = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F
 """In each of eight bytes: the lowest bit, and all bits but the highest."""
 
+_COLONS = int.from_bytes(b":" * 7, "little")
 _SEVEN_LOW, _SEVEN_HIGH = 0x7F7F7F7F7F7F7F, 0x80808080808080  # of seven bytes: the low bits, the high bits
 
 _START, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _NO_TEXT = range(9)
@@ -94,10 +95,9 @@ def is_plain(word: Int) -> bool:
 
 
 @inner
-def may_have_byte(data: Array, at: Int, seven: Int) -> bool:
-    """Whether one of the seven bytes after `at` is the byte below 128 that `seven` is seven of. The same byte with its
-    high bit set is taken for it."""
-    differences = (read_64(data, at) ^ seven) & _SEVEN_LOW
+def may_have_colon(data: Array, at: Int) -> bool:
+    """Whether one of the seven bytes after `at` is a colon, or one with its high bit set."""
+    differences = (read_64(data, at) ^ _COLONS) & _SEVEN_LOW
     return (differences + _SEVEN_LOW) & _SEVEN_HIGH != _SEVEN_HIGH  # the high bit of each byte that differs is set
 
 

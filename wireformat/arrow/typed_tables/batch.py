@@ -226,7 +226,7 @@ def _read_values(changes: TableBatch, columns: list[TypedColumn], options: Typed
         value, old_value = value_of_image["new"], value_of_image["old"]
         takes_old = is_delete
         if options.complete:
-            fills = is_unsent(unsent, column.name) & ~is_delete & old_value.is_valid().to_numpy(zero_copy_only=False)
+            fills = is_unsent(unsent, column.name) & ~is_delete & np.asarray(old_value.is_valid())
             if fills.any():
                 read.filled[column.name] = fills
                 takes_old = is_delete | fills
@@ -288,8 +288,8 @@ def _changes_key(rows: ChangeRows, columns: list[TypedColumn], read: _ReadValues
     for column, value, old in zip(columns, read.values, read.olds, strict=True):
         if column.name in options.keys:
             new_text, old_text = read.key_texts[column.name]
-            has_old_key &= old_text.is_valid().to_numpy(zero_copy_only=False)
-            texts_differ = pc.fill_null(pc.not_equal(new_text, old_text), False).to_numpy(zero_copy_only=False)
+            has_old_key &= np.asarray(old_text.is_valid())
+            texts_differ = np.asarray(pc.fill_null(pc.not_equal(new_text, old_text), False))
             changed |= _differ(value, old, texts_differ & has_old_key)
     return changed & has_old_key
 
@@ -303,7 +303,7 @@ def _differ(left: pa.Array, right: pa.Array, among: Array) -> Array:
         pairs = zip(*(array.to_pylist() for array in chosen), strict=True)
         differs[indices] = [one is not None and other is not None and one != other for one, other in pairs]
     else:
-        differs[indices] = pc.fill_null(pc.not_equal(*chosen), False).to_numpy(zero_copy_only=False)
+        differs[indices] = np.asarray(pc.fill_null(pc.not_equal(*chosen), False))
     return differs
 
 

@@ -183,7 +183,7 @@ def _offsets(lists: pa.Array) -> Any:
 
 def _mask(flags: pa.BooleanArray) -> Any:
     """Returns bool[n]; null is false."""
-    return pc.fill_null(flags, False).to_numpy(zero_copy_only=False)
+    return np.asarray(pc.fill_null(flags, False))
 
 
 def _bytes(texts: pa.StringArray) -> bytes:

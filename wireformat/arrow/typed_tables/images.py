@@ -191,7 +191,7 @@ def _entry_ranges(column: Any, rows: Array) -> tuple[Array, Array, Array]:
     """Returns the index of each row's first entry, how many entries the row has, and whether it is not null."""
     offsets = np.asarray(column.offsets)
     starts, stops = offsets[rows].astype(np.int64), offsets[rows + 1]
-    valid = column.is_valid().to_numpy(zero_copy_only=False)[rows] if column.null_count else np.ones(len(rows), bool)
+    valid = np.asarray(column.is_valid())[rows] if column.null_count else np.ones(len(rows), bool)
     return starts, np.where(valid, stops - starts, 0), valid
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +30,7 @@ def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
     """
     left_out = _left_out(listed, table)
     if len(listed) <= _FEW_ROWS:  # then calls of Arrow take longer than the names
-        is_of = [name == table for name in zip(*(listed[name].to_pylist() for name in _TABLE_NAME), strict=True)]
+        is_of = [name == table for name in names_of(listed)]
         found = listed if all(is_of) else listed.filter(pa.array(is_of, pa.bool_()))
     else:
         are_of = pc.and_(*(pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True)))
@@ -39,6 +39,11 @@ def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
         found.filter(pc.invert(pc.is_in(found["version"], pa.array(left_out, pa.int32())))) if left_out else found
     )
     return delivered if len(delivered) else found
+
+
+def names_of(listed: pa.Table) -> Iterator[tuple[Any, Any]]:
+    """Yields the schema and name of each row."""
+    return zip(*(listed[name].to_pylist() for name in _TABLE_NAME), strict=True)
 
 
 def leaves_out(listed: pa.Table, table: tuple[str, str]) -> bool:
@@ -64,9 +69,8 @@ def delivered_rows(listed: pa.Table) -> dict[tuple[str, str], list[dict[str, Any
 
 def ranges_by_table(listed: pa.Table) -> dict[tuple[str, str], tuple[int, int]]:
     """Returns the first row and the number of rows of each table in a list, which is sorted by table."""
-    names = zip(*(listed[name].to_pylist() for name in _TABLE_NAME), strict=True)
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for row, name in enumerate(names):
+    for row, name in enumerate(names_of(listed)):
         first, count = found.get(name, (row, 0))
         found[name] = first, count + 1
     return found
@@ -85,8 +89,7 @@ def check_listed(listed: pa.Table, table: str, format: str) -> None:
     """Raises BadRows if the list does not have the table, or not the types of its columns."""
     rows = rows_of(listed, table, ["types"])
     if not rows:
-        names = zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)
-        raise no_such_table(written(one_table(table)), {*map(written, names)})
+        raise no_such_table(written(one_table(table)), {*map(written, names_of(listed))})
     says_types = "types" not in find_row(format).cannot_say  # else INSERTs may name no columns at all
     if any(None in row["types"] or not (row["types"] or says_types) for row in rows):
         raise BadRows("rows that name the types of their values, or a schema", "none", table=table, format=format)

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,11 +14,11 @@ import pyarrow as pa
 from ...formats.pgoutput.undelivered import Described
 from ...options.table_names import TableName
 from ..arrays import Array, Int
-from ..codes import combined_codes, grouped
+from ..codes import combined_codes, grouped, groups_of
 from ..jit.compiler import compiled
 from ..row_changes import TABLE_RELATION
 from .rows import ChangeRows
-from .tables import NOTHING_KNOWN, list_of, tables_of_batch, undelivered_versions, version_columns
+from .tables import NOTHING_KNOWN, list_of, tables_of_batch, undelivered_versions
 from .versions import ColumnFacts, TableVersions, copies_of, image_facts, relation_facts
 
 Part = TypeVar("Part")
@@ -84,8 +83,7 @@ class Observations:
             facts = [_facts(rows, int(index)) for index in indices[firsts]]
             segments = self._tables.setdefault(table, _TableSegments()).take(rows, indices, codes, facts)
             groups = combined_codes([segments - segments[0], codes])
-            by_group = np.argsort(groups, kind="stable")
-            for group in np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1):
+            for group in groups_of(groups):
                 first, last = int(indices[group[0]]), int(indices[group[-1]])
                 changes = 0 if rows.kinds[first] == TABLE_RELATION else len(group)
                 key = table, int(segments[group[0]]), facts[codes[group[0]]].json
@@ -305,28 +303,14 @@ def tables_of_observations(
     undelivered   what the stream describes in transactions that were not committed
     """
     versions = copies_of(known, format)
-    totals: dict[tuple[TableName, int], dict[str, Any]] = {}
+    totals: dict[tuple[TableName, int], list[Any]] = {}
     for one in observed:
         of_table = versions.setdefault(one.table, TableVersions(format=format))
         of_table.current = number = of_table.find(ColumnFacts.from_json(one.facts))
-        for before in range(len(known[one.table].versions) if one.table in known else 0):
-            totals.setdefault((one.table, before), {"first": None, "last": None, "changes": 0})
-        total = totals.setdefault((one.table, number), {"first": one.first, "last": one.last, "changes": 0})
-        if total["last"] is None:
-            total.update(first=one.first, last=one.last)
-        total["last"] = max(total["last"], one.last, key=_rank)
-        total["changes"] += one.changes
-    listed = [
-        {
-            "table_schema": table[0],
-            "table_name": table[1],
-            "version": number + 1,
-            **version_columns(versions[table].versions[number]),
-            **total,
-        }
-        for (table, number), total in sorted(totals.items(), key=itemgetter(0))
-    ]
-    return list_of(listed, versions, position, format, _left_out(versions, undelivered, known))
+        total = totals.setdefault((one.table, number), [one.first, one.last, 0])
+        total[1] = max(total[1], one.last, key=_rank)
+        total[2] += one.changes
+    return list_of(totals, versions, position, format, undelivered, _counts(known))
 
 
 def first_versions(
@@ -355,7 +339,7 @@ def first_versions(
         if one.changes and len(of_table.versions) > 1:
             of_table.current = of_table.find(ColumnFacts.from_json(one.facts))
             found.setdefault(one.table, {}).setdefault(part, of_table.current)
-    left_out = {*_left_out(versions, undelivered, known)}
+    left_out = {*undelivered_versions(versions, undelivered, _counts(known))}
     for table, of_parts in found.items():
         numbers = range(1, len(versions[table].versions) + 1)
         kept = [number - 1 for number in numbers if (table, number) not in left_out] or [*range(len(numbers))]
@@ -364,13 +348,8 @@ def first_versions(
     return found
 
 
-def _left_out(
-    versions: Mapping[TableName, TableVersions],
-    undelivered: Collection[Described],
-    known: Mapping[TableName, TableVersions],
-) -> list[tuple[TableName, int]]:
-    counts = {table: len(of_table.versions) for table, of_table in known.items()}
-    return undelivered_versions(versions, undelivered, counts)
+def _counts(known: Mapping[TableName, TableVersions]) -> dict[TableName, int]:
+    return {table: len(of_table.versions) for table, of_table in known.items()}
 
 
 def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:

@@ -277,7 +277,7 @@ class ChangeRows:
 def rows_of_tables(batch: pa.RecordBatch) -> ChangeRows:
     """Returns the rows that name a table and are of one of TABLE_KINDS."""
     kinds = _kinds(batch)
-    named = batch["table_name"].is_valid().to_numpy(zero_copy_only=False)
+    named = np.asarray(batch["table_name"].is_valid())
     return _chosen(batch, kinds, (kinds >= 0) & (kinds < len(TABLE_KINDS)) & named)
 
 
@@ -299,7 +299,7 @@ def rows_of_table(changes: RowChanges, schema: str, table: str, keep: Sequence[s
         kinds = _kinds(batch)
         check_tables_are_named(batch, kinds)
         is_of_table = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
-        found = _chosen(batch, kinds, (kinds >= 0) & pc.fill_null(is_of_table, False).to_numpy(zero_copy_only=False))
+        found = _chosen(batch, kinds, (kinds >= 0) & np.asarray(pc.fill_null(is_of_table, False)))
         if not len(found.kinds):
             continue
         count += len(found.kinds)
@@ -352,7 +352,7 @@ def check_tables_are_named(batch: pa.RecordBatch, kinds: Array | None = None) ->
             **row_position(batch, row),
         )
     truncates = np.flatnonzero(kinds == TABLE_TRUNCATE)
-    nameless = truncates[batch["table_name"].is_null().to_numpy(zero_copy_only=False)[truncates]]
+    nameless = truncates[np.asarray(batch["table_name"].is_null())[truncates]]
     if len(nameless):
         raise BadRows(
             "changes that name their table",

@@ -80,19 +80,14 @@ def typed_part(
     table: str,
     *,
     schema: Any,
-    images: str = "new",
-    mode: str = "FAILFAST",
-    evolution: str = "union",
-    complete: bool = False,
-    split_key_changes: bool = False,
-    keys: Sequence[str] | None = None,
-    versions: pa.Table | None = None,
-    keep: Sequence[str] = (),
-    format: str | None = None,
+    images: str,
+    mode: str,
+    complete: bool,
+    format: str,
 ) -> Any:
     """`typed` for some changes of an input, in one of many tasks. It skips the checks that need the whole input."""
-    asked = _Asked(table, schema, evolution, versions, keep, format)
-    return _typed(changes, asked, TypedOptions(mode, images, complete, split_key_changes, keys), is_whole=False)
+    asked = _Asked(table, schema, "union", None, (), format)
+    return _typed(changes, asked, TypedOptions(mode, images, complete, False, None), is_whole=False)
 
 
 class _Asked(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from ...formats.pgoutput.undelivered import Described, Descriptions, undelivered
 from ...options.keywords import checks_keywords
 from ...options.table_names import TableName, suggestion, written
 from ..arrays import Array
-from ..codes import combined_codes
+from ..codes import combined_codes, groups_of
 from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import NAME_LIST, with_format
 from .listed import of_table, with_switched_keys, with_undelivered
@@ -137,24 +137,8 @@ class TablesFound:
 
         position   the type of the positions
         """
-        tables = {table for table, _ in self._totals}
-        known = {(table, version) for table in tables for version in range(self._known.get(table, 0))}
-        found = [
-            {
-                "table_schema": table[0],
-                "table_name": table[1],
-                "version": version + 1,
-                **version_columns(self._versions[table].versions[version]),
-                **dict(
-                    zip(("first", "last", "changes"), self._totals.get((table, version), (None, None, 0)), strict=True)
-                ),
-            }
-            for table, version in sorted(known | {*self._totals})
-        ]
         left_out = () if self._descriptions is None else undelivered([self._descriptions])
-        return list_of(
-            found, self._versions, position, format, undelivered_versions(self._versions, left_out, self._known)
-        )
+        return list_of(self._totals, self._versions, position, format, left_out, self._known)
 
 
 def undelivered_versions(
@@ -175,18 +159,27 @@ def undelivered_versions(
 
 
 def list_of(
-    rows: list[dict[str, Any]],
+    totals: Mapping[tuple[TableName, int], Sequence[Any]],
     versions: Mapping[TableName, TableVersions],
     position: pa.DataType,
     format: str | None,
-    undelivered: Iterable[tuple[TableName, int]] = (),
+    described: Collection[Described],
+    known: Mapping[TableName, int],
 ) -> pa.Table:
-    """Returns a list of tables of its rows.
+    """Returns a list of tables.
 
-    versions      of all tables
-    position      the type of the positions
-    undelivered   see `undelivered_versions`
+    totals      first, last and changes, by the table and the index of its version
+    versions    of all tables
+    position    the type of the positions
+    described, known   see `undelivered_versions`
     """
+    before = {(table, version) for table, _ in totals for version in range(known.get(table, 0))}
+    rows = []
+    for table, version in sorted(before | totals.keys()):
+        first, last, changes = totals.get((table, version), (None, None, 0))
+        of_version = {**version_columns(versions[table].versions[version]), "first": first, "last": last}
+        names = {"table_schema": table[0], "table_name": table[1], "version": version + 1}
+        rows.append({**names, **of_version, "changes": changes})
     switched = {
         (*table, number): version.all_keys
         for table, of_table in versions.items()
@@ -194,7 +187,8 @@ def list_of(
         if len(version.all_keys) > 1
     }
     schema = with_switched_keys(with_format(tables_schema(position), format), switched)
-    schema = with_undelivered(schema, [(*table, number) for table, number in undelivered])
+    left_out = undelivered_versions(versions, described, known)
+    schema = with_undelivered(schema, [(*table, number) for table, number in left_out])
     return pa.Table.from_pylist(rows, schema)
 
 
@@ -253,10 +247,8 @@ def indices_by_table(rows: ChangeRows) -> list[tuple[TableName, Array]]:
     codes = combined_codes(
         [np.asarray(text.dictionary_encode().indices.fill_null(-1)).astype(np.int64) + 1 for text in texts]
     )
-    order = np.argsort(codes, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     schemas, names = texts
-    return [((schemas[int(group[0])].as_py() or "", names[int(group[0])].as_py()), group) for group in groups]
+    return [((schemas[int(group[0])].as_py() or "", names[int(group[0])].as_py()), group) for group in groups_of(codes)]
 
 
 def _hint(listed: pa.Table, schema: str, table: str) -> str:

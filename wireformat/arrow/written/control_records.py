@@ -47,7 +47,7 @@ def control_records(
     kinds = batch.column("kind").take(pa.array(rows))
     batch = batch.select([*NUMBER_COLUMNS, "commit_time", "detail"])
     for kind in KINDS:
-        chosen = rows[pc.equal(kinds, kind.kind).to_numpy(zero_copy_only=False)]
+        chosen = rows[np.asarray(pc.equal(kinds, kind.kind))]
         form = form_of(kind) if len(chosen) >= FEW_ROWS else None
         if form is None or any(type(field.declaration) not in _WRITERS for field in form.fields):
             continue
@@ -56,7 +56,7 @@ def control_records(
         if framed:
             length = pc.add(pc.binary_length(records).cast(pa.int64()), 8)
             records = _joined(_big_endian(length, ">I"), _big_endian(columns.column("lsn"), ">Q"), records)
-        yield chosen[records.is_valid().to_numpy(zero_copy_only=False)], records.drop_null()
+        yield chosen[np.asarray(records.is_valid())], records.drop_null()
 
 
 def _records(rows: pa.RecordBatch, kind: type[Event], form: RecordForm) -> pa.Array:
@@ -101,7 +101,7 @@ class _Detail:
 
     def are_plain(self) -> pa.Array:
         """Whether a row has no other keys, each at most once and with a text."""
-        is_good = (self._numbers >= 0) & self._items.is_valid().to_numpy(zero_copy_only=False)
+        is_good = (self._numbers >= 0) & np.asarray(self._items.is_valid())
         times = np.bincount(
             (self._rows * len(self.keys) + self._numbers)[is_good], minlength=self._count * len(self.keys)
         )

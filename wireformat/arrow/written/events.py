@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ... import events as all_events
 from ...errors import EncodeError, WireformatError
 from ...events import (
+    EVENTS,
     UNCHANGED,
     Corrupt,
     Event,
@@ -26,34 +26,14 @@ from ...events import (
 )
 from ...formats.adapt import adapted
 from ...formats.base import Writer
-from ...formats.pgoutput.relations import LISTS, read_list
-from ...lsn import lsn_value, unsigned
+from ...formats.pgoutput.relations import DETAIL_READERS
+from ...lsn import unsigned
 from ...pgtypes import type_name
 from ...times import time_text
 from ..schemas import NUMBER_COLUMNS
 
 Row = dict[str, Any]
 Pairs = Sequence[tuple[str, Any]]
-
-KINDS: dict[str, type[Event]] = {
-    event.kind: event
-    for event in vars(all_events).values()
-    if isinstance(event, type) and issubclass(event, Event) and "kind" in vars(event)
-}
-"""The event of each kind of row."""
-
-
-def _flag(text: str) -> bool:
-    return text == "true"
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("first_lsn", "end_lsn"), lsn_value),
-    **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), _flag),
-    **dict.fromkeys(LISTS, read_list),
-    **dict.fromkeys(("origin", "wal_end", "wal_flushed", "time", "relid", "size", "subxid", "relation_id"), int),
-}
-"""How a text of `detail` is read; all others stay as they are."""
 
 
 class RowEvents:
@@ -89,9 +69,9 @@ class RowEvents:
 
     def event(self, index: int, rows: list[Row]) -> Event:
         """The event of a row with this index, or of all rows of a TRUNCATE; see `events`."""
-        kind = KINDS.get(rows[0]["kind"])
+        kind = EVENTS.get(rows[0]["kind"])
         if kind is None:
-            raise EncodeError(f"row {index}: kind: expected one of {', '.join(KINDS)}")
+            raise EncodeError(f"row {index}: kind: expected one of {', '.join(EVENTS)}")
         try:
             event = kind(**self._facts(kind, rows))
         except (TypeError, ValueError, KeyError) as error:
@@ -107,7 +87,7 @@ class RowEvents:
         row = rows[0]
         detail = {name: text for name, text in row.get("detail") or () if text is not None}
         found: dict[str, Any] = {name: unsigned(row[name]) for name in NUMBER_COLUMNS if row.get(name) is not None}
-        found |= {name: _READERS.get(name, str)(text) for name, text in detail.items() if name != "origin"}
+        found |= {name: DETAIL_READERS.get(name, str)(text) for name, text in detail.items() if name != "origin"}
         if "origin" in detail:
             found["origin"] = detail["origin"] if kind is Origin else int(detail["origin"])
         found |= {

@@ -28,6 +28,7 @@ from ...events import (
     Truncate,
     aborts_whole,
 )
+from ...lsn import lsn_value
 
 NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
 """What a message does with relations and blocks.
@@ -323,6 +324,15 @@ def list_text(values: Sequence[str | int]) -> str:
 def read_list(text: str) -> tuple[Any, ...]:
     """Returns the list of a text."""
     return tuple(json.loads(text))
+
+
+DETAIL_READERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("first_lsn", "end_lsn"), lsn_value),
+    **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), "true".__eq__),
+    **dict.fromkeys(LISTS, read_list),
+    **dict.fromkeys(("origin", "wal_end", "wal_flushed", "time", "relid", "size", "subxid", "relation_id"), int),
+}
+"""How events hold what `detail` says, where that is not a text."""
 
 
 def relation_lists(texts: Mapping[str, str]) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -176,11 +176,9 @@ class DeltaFolder:
         """Returns the bytes of a commit, which differ from those of all others; None if there is no such commit."""
         return self._store.read(commit_path(self._folder, version))
 
-    @contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors(self) -> AbstractContextManager[None]:
         """Raises LakeError, which names the table, for an error of deltalake, which does not."""
-        with delta_errors(self._store, self._folder):
-            yield
+        return delta_errors(self._store, self._folder)
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -31,15 +31,14 @@ IS_IDENTITY = "(case c.relreplident when 'd' then i.indisprimary and i.indimmedi
 Source: PostgreSQL, relcache.c, RelationGetIndexList."""
 
 
-def is_sent(version: int, listed: str) -> str:
-    """Returns SQL for whether a publication sends a column `a`.
+def is_sent(version: int) -> str:
+    """Returns SQL for whether a publication `p` sends a column `a`, where p.columns are the published ones.
 
     Before PostgreSQL 18, generated columns are never sent; 15 lists them as published nevertheless.
 
-    version   the major version of the server
-    listed    SQL for the names of the columns that are published, known from PostgreSQL 15 on
+    version   the major version of the server; from PostgreSQL 15 on, p.columns is known
     """
-    is_listed = f"a.attname = any ({listed})" if version >= 15 else "true"
+    is_listed = "a.attname = any (p.columns)" if version >= 15 else "true"
     return f"{is_listed} and a.attgenerated = ''" if 12 <= version < 18 else is_listed
 
 
@@ -216,7 +215,7 @@ def publication_findings(connection: Connection, wanted: Wanted) -> Iterator[Fin
     tables = connection.query(
         _TABLES.format(
             sent_tables=with_sent_tables(connection, wanted.publications),
-            published=is_sent(connection.version, "p.columns"),
+            published=is_sent(connection.version),
             filtered=_filtered(connection, wanted.publications),
         )
     )

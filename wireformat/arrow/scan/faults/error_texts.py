@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array, Int
-from ...ascii import DIGIT_0, LOWER_A, MINUS, SPACE, UPPER_A
+from ...ascii import DIGIT_0, LOWER_A, SPACE
 from ...jit.byte_ranges import LOW_BITS, spread
 from ...jit.compiler import compiled, inner
 from ...jit.intrinsics import BLOCK, copy_block
 from ..notes import LSN, MESSAGE, PRESENT, RECORD
-from ..primitives import read_64, same_bytes
+from ..primitives import read_64, same_bytes, write_decimal, write_hexadecimal
 from .fields import (
     AT,
     BAD_FIELD_TAG,
@@ -224,11 +224,11 @@ def write_errors(
             elif what == INSIDE_NUMBER:
                 number = facts[INSIDE, index]
             if what <= INSIDE_NUMBER:
-                to = _write_decimal(number, target, to)
+                to = write_decimal(target, to, number, True)
             elif what == LSN_HIGH:
-                to = _write_hex(rows[LSN, row] >> 32 & LOW_HALF, target, to)
+                to = write_hexadecimal(target, to, rows[LSN, row] >> 32 & LOW_HALF)
             elif what == LSN_LOW:
-                to = _write_hex(rows[LSN, row] & LOW_HALF, target, to)
+                to = write_hexadecimal(target, to, rows[LSN, row] & LOW_HALF)
             elif what == TABLE_TEXT:
                 table = tables[index]
                 to = _copy_literal(literals, names[table, 0], names[table, 1], target, to)
@@ -247,36 +247,6 @@ def _copy_literal(literals: Array, start: Int, length: Int, target: Array, to: I
     for step in range(0, length, BLOCK):
         copy_block(target, to + step, literals, start + step)
     return to + length
-
-
-@inner
-def _write_decimal(number: Int, target: Array, to: Int) -> Int:
-    """Writes a number that is not the least int64; returns where it ends."""
-    if number < 0:
-        target[to] = MINUS
-        to += 1
-        number = -number
-    digits = np.int64(1)
-    left = number // 10
-    while left > 0:
-        digits += 1
-        left //= 10
-    for offset in range(digits - 1, -1, -1):
-        target[to + offset] = DIGIT_0 + number % 10
-        number //= 10
-    return to + digits
-
-
-@inner
-def _write_hex(number: Int, target: Array, to: Int) -> Int:
-    """Writes a number that is not negative in upper-case hexadecimal digits; returns where it ends."""
-    digits = np.int64(1)
-    while number >> 4 * digits > 0:
-        digits += 1
-    for offset in range(digits):
-        digit = number >> 4 * (digits - 1 - offset) & 15
-        target[to + offset] = digit + (DIGIT_0 if digit < 10 else UPPER_A - 10)
-    return to + digits
 
 
 @inner

@@ -38,7 +38,7 @@ from ..notes import (
     TYPE,
     VALUE,
 )
-from ..primitives import is_ascii, may_have_byte
+from ..primitives import is_ascii, may_have_colon
 from ..tokens import KIND_BYTES
 from ..transcode import is_text
 from .fields import (
@@ -87,8 +87,6 @@ FIELD_OF[[NAME, VALUE, TYPE]] = IN_CELL_NAME, IN_VALUE, IN_TYPE
 
 MOST_TABLE_BYTES = HEAD_BYTES - len(b"table : INSERT:")
 """If the names of a table in TEXT are longer, too few bytes may be left for the hint at another format."""
-
-COLONS = int.from_bytes(bytes([COLON]) * 7, "little")
 
 MARK_BYTES = 2 * NAME_BYTES + 9
 """How far the mark after an unquoted table may be from where its names begin."""
@@ -208,7 +206,7 @@ def _is_a_clear_table(
     marks = 0
     offset, last = at, min(stop - 1, at + MARK_BYTES)
     while offset < last:
-        if last - offset >= 8 and not may_have_byte(buffer, offset, COLONS):
+        if last - offset >= 8 and not may_have_colon(buffer, offset):
             offset += 7
             continue
         if buffer[offset + 1] == COLON and (buffer[offset] == LAST_OF_INSERT or buffer[offset] == LAST_OF_OTHERS):

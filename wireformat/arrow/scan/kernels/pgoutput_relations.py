@@ -314,7 +314,7 @@ class _Walk:
         new = described[:, items[np.searchsorted(indexes, len(known.table.relations)) :]]
         offsets = pa.py_buffer(new[4:].T.ravel())  # every other text is what lies between two of them
         kept = pa.Array.from_buffers(pa.large_binary(), 2 * len(new[0]) - 1, [None, offsets, pa.py_buffer(known.text)])
-        records = kept.to_numpy(zero_copy_only=False)[::2].tolist()
+        records = np.asarray(kept)[::2].tolist()
         known.table.add_written(records, (codes[new[0]] >> 1).tolist())
 
     def _rewrite(self, message_batch: MessageBatch, first: int) -> tuple[Array, Array]:
