@@ -44,8 +44,9 @@ def local_session(
     settings    Spark settings by name; they override the settings made here
 
     Sets PYSPARK_PYTHON, which tells Spark where the interpreter is. Data pass between the JVM and the workers through
-    Unix domain sockets if the system has them and PYSPARK_UDS_MODE is not set. Raises OptionError, JavaMissing, and
-    RemoteProcess if this process has created a Spark Connect session or SPARK_REMOTE is set.
+    Unix domain sockets if the system has them and PYSPARK_UDS_MODE is not set. In the workers, Arrow takes memory from
+    the system if ARROW_DEFAULT_MEMORY_POOL is not set. Raises OptionError, JavaMissing, and RemoteProcess if this
+    process has created a Spark Connect session or SPARK_REMOTE is set.
     """
     if cores != "*":
         number("cores", int(cores) if isinstance(cores, str) and cores.isdecimal() else cores, 1)
@@ -59,7 +60,7 @@ def local_session(
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(f"local[{cores}]").appName(app_name)
-        given = {**SETTINGS, **unix_sockets(), **given}
+        given = {**SETTINGS, **unix_sockets(), **memory_pool(), **given}
     for name, value in given.items():
         builder = builder.config(name, str(value))
     return builder.getOrCreate()
@@ -118,6 +119,15 @@ def _sockets_folder() -> str:
     folder = tempfile.mkdtemp(prefix="spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+MEMORY_POOL = "ARROW_DEFAULT_MEMORY_POOL"
+"""The environment variable that names the allocator of Arrow. The default one keeps more of what workers let go."""
+
+
+def memory_pool() -> dict[str, object]:
+    """Returns the setting of the workers' allocator, if the user has not decided otherwise."""
+    return {} if MEMORY_POOL in os.environ else {f"spark.executorEnv.{MEMORY_POOL}": "system"}
 
 
 def check_not_remote() -> None:

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -73,8 +74,7 @@ class CaptureTables(CaptureReading):
         listed: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yields the typed changes of a table; see `_typed_groups` and `_check_is_listed`."""
-        for _, found in self._typed_groups(table, part, keep, held):
-            yield found
+        yield from map(itemgetter(1), self._typed_groups(table, part, keep, held))  # which keeps none of them
         self._check_is_listed(listed)
 
     def _check_is_listed(self, listed: int | None) -> None:
@@ -111,6 +111,7 @@ class CaptureTables(CaptureReading):
             all_dropped += dropped
             if rows is not None and found is not None and len(found):
                 yield rows, found
+            rows = found = None  # not in memory while the next ones are read
         if held is not None:
             self._dropped, self._unknown_prepared = held.dropped, held.unknown_prepared
         self._dropped = (self._dropped or 0) + all_dropped

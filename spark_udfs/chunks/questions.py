@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,8 +40,8 @@ def answer_batches(
         for group in reading.groups(batches):
             capture = reading.capture(group)
             try:
-                for rows in ask(capture, group):
-                    yield from _answered(rows, group, schema)
+                answers = map(partial(_answered, group=group, schema=schema), ask(capture, group))
+                yield from chain.from_iterable(answers)  # which keeps none of them
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
             dropped += capture.rows_dropped

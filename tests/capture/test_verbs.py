@@ -135,6 +135,14 @@ def test_messages(format: str) -> None:
     assert capture.messages(prefix="other").read_all().num_rows == 0
 
 
+def test_a_message_whose_text_has_no_bytes_in_its_encoding() -> None:
+    """Python decodes some bytes to characters that it cannot encode."""
+    raw = bytes.fromhex("8fcdf7")
+    message = b"message: transactional: 0 prefix: p, sz: 3 content:" + raw
+    with pytest.raises(wf.EncodeError, match="content: character 0 has no bytes in euc_jisx0213"):
+        wf.Capture([message], "test-decoding", encoding="euc_jisx0213").messages().read_all()
+
+
 @pytest.mark.parametrize("engine", ["scan", "declaration"])
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_messages_outside_of_transactions_come_where_they_were_written(engine: str, is_streamed: bool) -> None:

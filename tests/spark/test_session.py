@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
 from spark_udfs import session
 from spark_udfs.session import (
+    MEMORY_POOL,
     SOCKETS,
     SOCKETS_FOLDER,
     SOCKETS_VARIABLE,
@@ -25,6 +27,7 @@ from spark_udfs.session import (
     RemoteProcess,
     check_java,
     local_session,
+    memory_pool,
     unix_sockets,
 )
 
@@ -58,6 +61,19 @@ def test_workers_run_this_interpreter(spark: SparkSession) -> None:
 
     executable = udf(lambda _: sys.executable, "string")
     assert spark.range(1).select(executable("id")).collect() == [(sys.executable,)]
+
+
+@pytest.mark.spark
+def test_workers_take_memory_from_the_system(spark: SparkSession) -> None:
+    from pyspark.sql.functions import udf
+
+    pool = udf(lambda _: pa.default_memory_pool().backend_name, "string")
+    assert spark.range(1).select(pool("id")).collect() == [("system",)]
+
+
+def test_the_user_decides_where_workers_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY_POOL, "jemalloc")
+    assert memory_pool() == {}
 
 
 @pytest.mark.spark

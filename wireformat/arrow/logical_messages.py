@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import encoded
 from .schemas import SEQUENCE
 
 MESSAGES = pa.schema(
@@ -48,4 +49,4 @@ def _content(detail: dict[str, str], encoding: str) -> bytes | None:
     text = detail.get("content")
     if text is None:
         return None
-    return bytes.fromhex(text[2:]) if "content" in detail.get("binary", "") else text.encode(encoding)
+    return bytes.fromhex(text[2:]) if "content" in detail.get("binary", "") else encoded(text, "content", encoding)

@@ -106,7 +106,10 @@ class MessageSource:
                 ):
                     buffer.find_ends = _ends_finder(self.format)
                 messages = buffer.close() if data is None else self._fed(buffer, data)
-                unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
+                is_unframed = messages and buffer.is_unframed and not is_lost
+                # a file of a format without separators may be one message that does not say where it ends
+                may_be_message = not separator and offset == self.start and len(messages) == 1
+                unframed = [messages.pop()] if is_unframed and not may_be_message else []
                 yield SourceMessages(self.name, messages, len(data or b""), offset, is_lost)
                 offset += sum(map(len, messages)) + len(messages) * len(separator)
                 if unframed:

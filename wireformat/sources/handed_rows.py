@@ -92,6 +92,7 @@ def grouped_rows(
             held.append(own)
             size += size_of(own)
             count += len(own)
+        rows = own = None  # not in memory while the next ones are read
         if size >= _GROUP_BYTES or count >= _GROUP_ROWS:
             yield joined_parts(held, table, keep), last
             held, size, count, last = [], 0, 0, None
