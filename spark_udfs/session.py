@@ -44,8 +44,8 @@ def local_session(
     settings    Spark settings by name; they override the settings made here
 
     Sets PYSPARK_PYTHON, which tells Spark where the interpreter is. Data pass between the JVM and the workers through
-    Unix domain sockets if the system has them and PYSPARK_UDS_MODE is not set. In the workers, Arrow takes memory from
-    the system if ARROW_DEFAULT_MEMORY_POOL is not set. Raises OptionError, JavaMissing, and RemoteProcess if this
+    Unix domain sockets if the system has them and PYSPARK_UDS_MODE is not set. In the workers, Arrow uses jemalloc if
+    it has it and ARROW_DEFAULT_MEMORY_POOL is not set. Raises OptionError, JavaMissing, and RemoteProcess if this
     process has created a Spark Connect session or SPARK_REMOTE is set.
     """
     if cores != "*":
@@ -121,13 +121,18 @@ def _sockets_folder() -> str:
     return folder
 
 
-MEMORY_POOL = "ARROW_DEFAULT_MEMORY_POOL"
-"""The environment variable that names the allocator of Arrow. The default one keeps more of what workers let go."""
+MEMORY_POOL, ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL", "jemalloc"
+"""The environment variable that names the allocator of Arrow, and the one that workers use. Arrow's default, mimalloc,
+keeps more of what they let go."""
 
 
 def memory_pool() -> dict[str, object]:
-    """Returns the setting of the workers' allocator, if the user has not decided otherwise."""
-    return {} if MEMORY_POOL in os.environ else {f"spark.executorEnv.{MEMORY_POOL}": "system"}
+    """Returns the setting of the workers' allocator, if Arrow has it and the user has not decided otherwise."""
+    import pyarrow as pa
+
+    if MEMORY_POOL in os.environ or ALLOCATOR not in pa.supported_memory_backends():
+        return {}
+    return {f"spark.executorEnv.{MEMORY_POOL}": ALLOCATOR}
 
 
 def check_not_remote() -> None:

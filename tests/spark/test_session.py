@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 import spark_udfs
 from spark_udfs import session
 from spark_udfs.session import (
+    ALLOCATOR,
     MEMORY_POOL,
     SOCKETS,
     SOCKETS_FOLDER,
@@ -64,16 +65,23 @@ def test_workers_run_this_interpreter(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_workers_take_memory_from_the_system(spark: SparkSession) -> None:
+@pytest.mark.skipif(ALLOCATOR not in pa.supported_memory_backends(), reason="Arrow was built without it")
+def test_workers_use_the_allocator_that_gives_memory_back(spark: SparkSession) -> None:
     from pyspark.sql.functions import udf
 
     pool = udf(lambda _: pa.default_memory_pool().backend_name, "string")
-    assert spark.range(1).select(pool("id")).collect() == [("system",)]
+    assert spark.range(1).select(pool("id")).collect() == [(ALLOCATOR,)]
 
 
-def test_the_user_decides_where_workers_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MEMORY_POOL, "jemalloc")
-    assert memory_pool() == {}
+class TestMemoryPool:
+    def test_the_user_decides(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(MEMORY_POOL, "system")
+        assert memory_pool() == {}
+
+    def test_only_what_arrow_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv(MEMORY_POOL, raising=False)
+        monkeypatch.setattr(pa, "supported_memory_backends", lambda: ["system"])
+        assert memory_pool() == {}
 
 
 @pytest.mark.spark
