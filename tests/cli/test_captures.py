@@ -209,6 +209,15 @@ def test_rejects(tmp_path: Path) -> None:
     assert pq.read_table(rejects)["kind"].to_pylist() == ["CORRUPT"]
 
 
+@pytest.mark.parametrize(("command", "keys"), [("typed", ()), ("latest", ("--keys", "id"))])
+def test_a_table_in_several_files(command: str, keys: tuple[str, ...], tmp_path: Path) -> None:
+    for number, messages in enumerate((MESSAGES[:20], MESSAGES[20:])):
+        pq.write_table(pa.table({"payload": messages}), tmp_path / f"{number}.parquet")
+    files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    found, expected = (run(command, *paths, "public.orders", *keys, "--json") for paths in (files, [tmp_path]))
+    assert (found.exit_code, found.stdout, found.stderr) == (0, expected.stdout, expected.stderr)
+
+
 WRONG: dict[tuple[object, ...], str] = {
     ("write", SAMPLE, "--to", "x", "--format", "pgoutput"): "pass --from pgoutput",
     ("write", SAMPLE, "--to", "x", "--format", "orc"): "option format: expected",

@@ -141,14 +141,6 @@ Sources = Annotated[
         help="Parquet files, files of messages, folders, patterns in quotes; - is standard input.",
     ),
 ]
-Source = Annotated[
-    str,
-    typer.Argument(
-        callback=at_home,
-        metavar="FILE",
-        help="A Parquet file, a file of messages, a folder, or a pattern in quotes; - is standard input.",
-    ),
-]
 Table = Annotated[
     str, typer.Argument(callback=in_utf8, metavar="TABLE", help="schema.table; names with a dot in double quotes.")
 ]
@@ -194,7 +186,7 @@ def tables(
 
 @with_capture_options(before="output")
 def typed(
-    file: Source,
+    files: Sources,
     table: Table,
     output: Result = None,
     to: To = None,
@@ -212,7 +204,7 @@ def typed(
         from . import captures as command
 
         command.typed(
-            [file],
+            files,
             table,
             output,
             to=to,
@@ -225,7 +217,7 @@ def typed(
 
 @with_capture_options(before="output")
 def latest(
-    file: Source,
+    files: Sources,
     table: Table,
     output: Result = None,
     to: To = None,
@@ -244,7 +236,7 @@ def latest(
         from . import captures as command
 
         command.latest(
-            [file],
+            files,
             table,
             output,
             to=to,
