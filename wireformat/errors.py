@@ -276,7 +276,7 @@ class BadText(DecodeError):
     """Bytes that are not valid text in the declared encoding."""
 
     words = "bad text"
-    usual_hint = "if the server uses another encoding, pass it, for example encoding='gbk'"
+    usual_hint = "if the server uses another encoding, pass its Python name as `encoding`"
 
 
 class BadValue(DecodeError):

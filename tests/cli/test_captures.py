@@ -207,6 +207,11 @@ def test_rejects(tmp_path: Path) -> None:
     command = ("write", tmp_path / "c.parquet", "--to", tmp_path / "lake", "--rejects", rejects)
     assert run(*command, "--mode", "permissive").exit_code == 0
     assert pq.read_table(rejects)["kind"].to_pylist() == ["CORRUPT"]
+    without = run(*command[:4], "--mode", "permissive").stderr
+    assert (
+        "; FAILFAST says what is wrong with the record; to deliver the rest, pass --mode DROPMALFORMED, or " in without
+    )
+    assert without.endswith(" for `write` and `follow` --rejects\n")
 
 
 @pytest.mark.parametrize(("command", "keys"), [("typed", ()), ("latest", ("--keys", "id"))])
@@ -221,7 +226,10 @@ def test_a_table_in_several_files(command: str, keys: tuple[str, ...], tmp_path:
 WRONG: dict[tuple[object, ...], str] = {
     ("write", SAMPLE, "--to", "x", "--format", "pgoutput"): "pass --from pgoutput",
     ("write", SAMPLE, "--to", "x", "--format", "orc"): "option format: expected",
-    ("write", SAMPLE, "--to", "x", "--rejects", "y"): "needs mode",
+    ("write", SAMPLE, "--to", "x", "--rejects", "y"): "option rejects: needs --mode PERMISSIVE",
+    ("write", SAMPLE, "--to", "x", "--keys", "a.b=c"): "option keys: expected --state latest",
+    ("write", SAMPLE, "--to", "x", "--schema", "a.b=c text"): "--schema: the stream has no changes of a.b",
+    ("write", SAMPLE, "--to", "foo://x"): "--to: Unrecognized filesystem type in URI: foo://x\n",
     ("write", SAMPLE, "--to", "x", "--state", "latest", "--keys", "orders"): "table=column",
     ("typed", SAMPLE, "public.ordrs"): "did you mean public.orders",
     ("latest", SAMPLE, "public.orders"): "name the key columns",

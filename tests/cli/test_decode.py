@@ -187,10 +187,10 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        (".", ".: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
-        ("/dev/null", "/dev/null: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
-        ("out.xlsx", "out.xlsx: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
-        ("csv", "csv: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
+        (".", ".: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or -"),
+        ("/dev/null", "/dev/null: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or -"),
+        ("out.xlsx", "out.xlsx: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or -"),
+        ("csv", "csv: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or -"),
         ("-", "-o - needs --to csv, jsonl, arrow"),
         ("folder.csv", "folder.csv exists and is not a regular file"),
         ("nowhere/out.parquet", "nowhere/out.parquet: there is no folder nowhere"),

@@ -350,7 +350,7 @@ def test_formats_without_bounds_are_told_what_to_do_in_the_shell(format: str) ->
 def test_advice_is_given_as_options(tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "text.parquet", [b"BEGIN 5", b"table s.t: INSERT: a[text]:'\xb0'", b"COMMIT 5"])
     stderr = run("decode", "-f", "test-decoding", path, "-o", tmp_path / "out.csv").stderr
-    assert stderr.endswith("; if the server uses another encoding, pass it, for example --encoding gbk\n")
+    assert stderr.endswith("; if the server uses another encoding, pass its Python name with --encoding\n")
     binary = write_parquet(tmp_path / "binary.parquet", BATCHES.messages[:1] * 2)
     stderr = run("decode", "-f", "pgoutput", binary, "-o", tmp_path / "out.csv").stderr
     assert stderr.endswith("; pass it with -f\n")
@@ -378,20 +378,24 @@ def test_files_of_other_kinds_are_bad_usage(data: bytes, text: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", ["show", "tables"])
-@pytest.mark.parametrize("data", [b"id,name\n1,one\n2,two\n", b'{"a": 1}\n{"a": 2}\n'])
+@pytest.mark.parametrize(
+    "data",
+    [b"id,name\n1,one\n2,two\n", b'{"a": 1}\n{"a": 2}\n', b"BEGIN CSN: 5 first_lsn: 0/9 xid: 7\ncommit xid: 7\n"],
+)
 def test_a_file_of_text_is_told(command: str, data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "rows.txt"
     path.write_bytes(data)
     result = run(command, path)
     assert result.exit_code == BAD_DATA
-    assert result.stderr.endswith("the file begins with text; expected Parquet, or messages as the server sent them\n")
+    text = "which does not say where messages end; give a Parquet file with one message per row\n"
+    assert result.stderr.endswith(f"; the file begins with text, {text}")
 
 
 def test_only_parquet_files_can_be_ordered_by_columns(tmp_path: Path) -> None:
     path = tmp_path / "capture.bin"
     path.write_bytes(MESSAGES[0])
     result = run("tables", path, "--order-by", "seq")
-    text = f"wireformat: option order_by: {path}: expected a Parquet file, which has columns\n"
+    text = f"wireformat: --order-by: {path}: expected a Parquet file, which has columns\n"
     assert (result.exit_code, result.stderr) == (BAD_USAGE, text)
 
 
@@ -405,7 +409,7 @@ def test_a_lake_in_a_file_is_bad_usage(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"")
     result = run("write", BATCHES.path, "--to", path)
-    text = f"wireformat: option folder: {path} is a file; expected a folder, which need not be there yet\n"
+    text = f"wireformat: --to: {path} is a file; expected the folder of a lake\n"
     assert (result.exit_code, result.stderr) == (BAD_USAGE, text)
 
 

@@ -69,7 +69,11 @@ def test_the_trees_are_chosen(tmp_path: Path) -> None:
 
 def test_trees_that_cannot_be(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    for wrong, words in (("0-2000", "at most 2,000 records, got more"), ("x", "expected numbers and ranges")):
+    for wrong, words in (
+        ("0-2000", "at most 2,000 records, got more"),
+        ("x", "expected numbers and ranges"),
+        ("9999999", "51,934 records, from 0 on; got 9999999"),
+    ):
         result = run("inspect", SAMPLE, "--html", page, "--records", wrong)
         assert result.exit_code == 2
         assert words in result.stderr

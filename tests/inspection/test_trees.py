@@ -143,7 +143,7 @@ def test_paths_are_those_of_errors() -> None:
     bad[length.start] = 0x7F
     (error,) = wf.inspect(bytes(bad), "gaussdb-binary").errors
     assert (error.path, error.message_offset) == ("new.cells[0].value", length.start)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"no node of the path 'new.cells\[9\]', did you mean new.cells\["):
         found.find("new.cells[9]")
 
 

@@ -75,7 +75,7 @@ def test_follow_once(db: Database, tmp_path: Path) -> None:
     ("other", "words"),
     [
         (("--tables", "public.t"), "has been written with tables=None, got ['public.t']"),
-        (("--format", "delta"), "is a lake with format='parquet', got 'delta'"),
+        (("--format", "delta"), "is a lake with --format parquet, got 'delta'"),
         (("--partition-by", "commit_date"), "is a lake with partition_by=None, got 'commit_date'"),
     ],
 )

@@ -66,6 +66,10 @@ def test_slots_that_cannot_be_read(changed: dict[str, Any], expected: tuple[str,
 def test_a_slot_that_is_not_there() -> None:
     assert found(None) == [("error", "slot")]
     assert found(None, WANTED._replace(creates_slot=True)) == [("note", "slot")]
+    (missing,) = slot_findings(WANTED, None, SYSTEM)
+    assert missing.advice.endswith(
+        "with pgoutput and --via streaming, `wireformat follow --snapshot` copies the existing rows"
+    )
 
 
 class Server:

@@ -65,7 +65,7 @@ def test_warnings_of_the_checks_are_printed_once(tmp_path: Path) -> None:
 
 def test_advice_is_in_the_words_of_the_command(db: Database, tmp_path: Path) -> None:
     result = run("follow", db.dsn, "--slot", db.slot, "--to", tmp_path / "lake", "--create-slot")
-    assert "pgoutput needs the name of a publication, --publication p" in result.stderr
+    assert "pgoutput needs the name of a publication, such as --publication p" in result.stderr
 
 
 def test_a_slot_that_is_gone_is_not_to_be_created_again(db: Database, tmp_path: Path) -> None:

@@ -287,3 +287,28 @@ def test_transactions_that_were_delivered_are_not_looked_at_one_by_one(
     monkeypatch.setattr(Resumption, "_look", counting)
     assert xids_of(wf.Capture(messages, format, after=first.position)) == [*range(200, 401)]
     assert looked == ["BEGIN"]
+
+
+def lines(*xids: int) -> list[bytes]:
+    row = b"table s.t: INSERT: id[integer]:1"
+    return [line for xid in xids for line in (b"BEGIN %d" % xid, row, b"COMMIT %d" % xid)]
+
+
+def test_what_to_do_about_rows_that_cannot_be_recognised() -> None:
+    """Also in a lake, which has them already."""
+    first = wf.Capture(lines(7, 8)[:-1], "test-decoding")
+    assert xids_of(first) == [7]
+    with pytest.raises(
+        wf.OrderError, match="as a whole, without `after` and into a new lake, and cut it where no trans"
+    ):
+        xids_of(wf.Capture(lines(8), "test-decoding", after=first.position))
+
+
+def test_an_earlier_transaction_is_not_called_a_later_one_and_the_advice_comes_once() -> None:
+    """Where BEGIN has no LSN, it is only another one."""
+    ended = [b"COMMIT 7 CSN 5" if line == b"COMMIT 7" else line for line in lines(7, 8)]
+    first = wf.Capture(ended[:-1], "opengauss-test-decoding")
+    xids_of(first)
+    with pytest.raises(wf.OrderError, match="got the BEGIN of another one") as refused:
+        xids_of(wf.Capture(ended, "opengauss-test-decoding", after=first.position))
+    assert str(refused.value).count("begin the input at") == 1

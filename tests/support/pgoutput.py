@@ -104,7 +104,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         (
             "bad text: expected text in utf-8, got 1 invalid byte "
             "[pgoutput: byte 9, record 0, field origin, byte in the field 2]"
-            "; if the server uses another encoding, pass it, for example encoding='gbk'"
+            "; if the server uses another encoding, pass its Python name as `encoding`"
         ),
     ),
     "no image": (
@@ -171,7 +171,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         (
             "bad text: expected text in utf-8, got 1 invalid byte "
             "[pgoutput: byte 13, record 0, field new.cells[0].cell, byte in the field 6]"
-            "; if the server uses another encoding, pass it, for example encoding='gbk'"
+            "; if the server uses another encoding, pass its Python name as `encoding`"
         ),
     ),
     "more tables than there are": (

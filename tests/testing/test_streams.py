@@ -191,7 +191,7 @@ def test_events_are_not_held() -> None:
         ({"tables": []}, "at least one table"),
         ({"tables": [TABLES[0], TABLES[0]]}, "no two of the same name"),
         ({"tables": [Table("s", "t", (Column("a"),))]}, "key=True"),
-        ({"tables": [Table("s", "t", (Column("a", "point"),))]}, "column a: expected one of the types"),
+        ({"tables": [Table("s", "t", (Column("a", "point"),))]}, "column a: expected one of the types .*; got 'point'"),
         ({"tables": [Table("s", "t", (Column("a", "boolean", key=True),))]}, "column a: expected one of the types"),
         ({"tables": [Table("s", "t", (Column("a", key=True), Column("a")))]}, "the same name"),
         ({"tables": [TABLES[1]._replace(replica_identity="index")]}, "replica_identity"),

@@ -86,28 +86,32 @@ def text_of_os_error(error: OSError) -> str:
 
 
 _WORDS = {
-    "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
+    "as `encoding`": "with --encoding",
     ": rename it": NO_UTF8 or ": rename it",
     ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
-    ", see reconnect_seconds": ", see --reconnect-seconds",
-    "such as publication='p'": "--publication p",
-    "; in `schema`, give its type as": "; in --schema, give its type as",
-    "or pass other columns as keys": "or pass other columns with --keys",
-    ", or a schema, got": ", or --schema, got",
+    "see reconnect_seconds": "see --reconnect-seconds",
+    "in `schema`": "in --schema",
+    "columns as keys": "columns with --keys",
+    "or a schema": "or --schema",
     "pass the format of the messages": "pass it with -f",
     "pass after=wireformat.lake.position(folder), and messages that begin there": "pass --go-on, and messages that "
     "begin where the lake ends",
-    "pass the one with the messages as column": "pass the one with the messages as --column",
+    "messages as column": "messages as --column",
     "pass the format ": "pass -f ",
     "name the key columns, or [] for the whole row": "name the key columns with --keys COLUMN, or for "
     "`write` with --keys TABLE=COLUMN",
     ", or [] for the whole row": "",
     "pass as `after` the position where the input begins, or messages": "pass messages",
-    "cannot be merged: use format='delta'": "cannot be merged: use --format delta",
-    "pass another column as partition_by": "pass another column with --partition-by",
+    "as partition_by": "with --partition-by",
     "give a mapping of table to column, or": "pass a column that all tables have, or",
-    "write format='delta'": "write with --format delta",
-    "write format='parquet'": "write with --format parquet",
+    "option batch_bytes: expected a whole number from 1 on": "--batch-mb: expected a number above 0",
+    "option folder": "--to",
+    "; pass filesystem or storage_options": "",
+    "option options": "--option",
+    "option schemas": "--schema",
+    "without `after`": "without --go-on",
+    "decode in DROPMALFORMED mode or filter CORRUPT records out": "pass --mode DROPMALFORMED, or for `write` and "
+    "`follow` --rejects",
 }
 """Advice for Python and Spark, and the same advice for the command. The format of messages is -f in all commands, but
 --format is that of the lake in those that write one."""
@@ -117,7 +121,8 @@ def in_words_of_the_command(text: str) -> str:
     """Returns the text of an error, with its advice in options of the command."""
     for words, here in _WORDS.items():
         text = text.replace(words, here)
-    return text
+    text = re.sub(r"\boption (\w+_\w+)", lambda found: "--" + found[1].replace("_", "-"), text)
+    return re.sub(r"\b(format|mode|publication|state|via)='(\w+)'", r"--\1 \2", text)
 
 
 class _Output(io.FileIO):

@@ -230,10 +230,10 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def to_bytes(megabytes: float) -> int:
-    """Returns the bytes of some megabytes; raises BadParameter for infinity and NaN."""
-    if not math.isfinite(megabytes):
-        raise typer.BadParameter(f"expected a number of megabytes, got {megabytes}")
+def to_bytes(option: str, megabytes: float) -> int:
+    """Returns the bytes of some megabytes; raises BadParameter for a negative number, infinity and NaN."""
+    if not 0 <= megabytes < math.inf:
+        raise typer.BadParameter(f"{option}: expected a number of megabytes, got {megabytes}")
     return round(megabytes * 1e6)
 
 

@@ -82,14 +82,14 @@ def csv_rows(file: BinaryIO, schema: pa.Schema, *, on_screen: bool = False) -> I
 
     on_screen   whether a terminal shows it; names and texts are then as `printable` returns them
 
-    Raises Failed for a single column that may be null: its nulls would be empty lines, which readers leave out.
+    Raises Failed for a null in a single column: it would be an empty line, which readers leave out.
     """
-    if len(schema) == 1 and schema[0].nullable:
-        text = f"a null in CSV of the single column {schema.names[0]} is an empty line, which readers leave out: "
-        raise Failed(f"{text}add another column, or write JSON lines", BAD_USAGE)
     names = [printable(name) if on_screen else name for name in schema.names]
 
     def write(batch: pa.RecordBatch, *, include_header: bool = False) -> None:
+        if len(names) == 1 and batch[0].null_count:
+            text = f"a null in CSV of the single column {schema.names[0]} is an empty line, which readers leave out: "
+            raise Failed(f"{text}add another column, or write JSON lines", BAD_USAGE)
         columns = [_csv_cells(column, on_screen) for column in batch.columns]
         sink = pa.BufferOutputStream()
         options = pa.csv.WriteOptions(include_header=include_header)
@@ -245,7 +245,7 @@ def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> CheckedOut
         raise Failed(f"--to says what `-o -` writes; of {path} its ending says it: {', '.join(ENDINGS)}", BAD_USAGE)
     writer = ENDINGS.get(path.suffix.lower())
     if writer is None:
-        raise Failed(f"{path}: expected a name that ends in {', '.join(ENDINGS)}, or - with --to", BAD_USAGE)
+        raise Failed(f"{path}: expected a name that ends in {', '.join(ENDINGS)}, or -", BAD_USAGE)
     check_is_no_input(path, inputs)
     return CheckedOutput(str(path), path, writer)
 

@@ -75,6 +75,8 @@ def write_page(
                     page.add(message, index, pieces, said)
     title = "standard input" if path == STDIN else Path(path).name
     listed, trees = counted(len(page.records), "record", ","), counted(len(page.trees), "tree", ",")
+    if records is not None and not page.trees:
+        raise Failed(f"--records: {title} has {listed}, from 0 on; got {records}", BAD_USAGE)
     note = f"{title}: {counted(decoder.messages, 'message', ',')}, {listed} of {name}"
     text = page.html(printable(f"{title} - wireformat inspect"), printable(note))
     with open_file(target) as file:

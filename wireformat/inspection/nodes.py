@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..errors import DecodeError, counted
 from ..events import Event
 from ..limits import SPOT_BYTES
+from ..options.table_names import suggestion
 from ..printable import printable
 
 SHOWN_VALUE = 60
@@ -67,7 +68,7 @@ class Node:
         for node in self.walk():
             if node.path == path:
                 return node
-        raise KeyError(path)
+        raise KeyError(f"no node of the path {path!r}{suggestion(path, {node.path for node in self.walk()} - {''})}")
 
     def __repr__(self) -> str:
         said = "" if self.value is None else f" = {value_text(self.value, SHOWN_VALUE)}"

@@ -148,9 +148,10 @@ def line_file_hint(head: bytes, format: str) -> str | None:
 
 def text_file_hint(head: bytes) -> str | None:
     """Returns the advice for a file that begins with text, such as CSV, and is read as messages that do not."""
-    begins_with_text = len(head) >= len(PARQUET_MAGIC) and all(byte in _TEXT for byte in head[:16])
+    if len(head) < len(PARQUET_MAGIC) or not all(byte in _TEXT for byte in head[:16]):
+        return None
     return (
-        "the file begins with text; expected Parquet, or messages as the server sent them" if begins_with_text else None
+        "the file begins with text, which does not say where messages end; give a Parquet file with one message per row"
     )
 
 

@@ -43,8 +43,8 @@ class Resumption:
                 format=after.format,
                 state="after a position",
                 open="",
-                hint="rows that were handed out before cannot be recognised; cut the stream where no transaction is "
-                "open, or read it again as a whole without `after`",
+                hint="rows that were handed out before cannot be recognised; read the stream again as a whole, without "
+                "`after` and into a new lake, and cut it where no transaction is open",
             )
         self._after = after
         self._delivered = None if after is None else after.delivered
@@ -180,7 +180,7 @@ class Resumption:
         if self._delivered.covers(lsn, csn) or _is_earlier(lsn, csn, self._plain):
             return
         if are_same:
-            raise self._error(self._plain, "the BEGIN of a later one", row)
+            raise self._error(self._plain, "the BEGIN of another one", row)
         self._plain = None
 
     def _is_covered(self, row: dict[str, Any]) -> bool:
@@ -198,7 +198,6 @@ class Resumption:
             record=row["record"],
             state="after a position",
             open="",
-            hint=_HINT,
         )
 
 

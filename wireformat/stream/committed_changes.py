@@ -258,8 +258,8 @@ def corrupt_error(lsn: int | None, **position: Any) -> OrderError:
         "CORRUPT",
         record_lsn=lsn,
         state="anywhere",
-        hint="a transaction with an unreadable record is not complete; to deliver it without that record, decode in "
-        "DROPMALFORMED mode or filter CORRUPT records out",
+        hint="a transaction with an unreadable record is not complete; FAILFAST says what is wrong with the record; to "
+        "deliver the rest, decode in DROPMALFORMED mode or filter CORRUPT records out",
         **position,
     )
 

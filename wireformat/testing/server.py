@@ -111,7 +111,9 @@ def check_table(table: Table) -> None:
     for column in table.columns:
         if column.type not in MAKE or (column.key and column.type not in _KEY_TYPES):
             known = ", ".join(_KEY_TYPES if column.key else MAKE)
-            raise OptionError(f"{where}: column {column.name}: expected one of the types {known}")
+            raise OptionError(
+                f"{where}: column {column.name}: expected one of the types {known}; got {shown(column.type)}"
+            )
     if len({column.name for column in table.columns}) < len(table.columns):
         raise OptionError(f"{where}: two columns have the same name")
     if not any(column.key for column in table.columns):

@@ -145,7 +145,7 @@ class Store:
             return cls(found, path, text, storage_options, durable)
         path = str(Path(in_home(text)).absolute())
         if os.path.isfile(path):  # noqa: PTH113 - Path raises if this user may not look there
-            raise OptionError(f"option folder: {text} is a file; expected a folder, which need not be there yet")
+            raise OptionError(f"option folder: {text} is a file; expected the folder of a lake")
         return cls(pafs.LocalFileSystem(), path, path, storage_options, durable)
 
     @property

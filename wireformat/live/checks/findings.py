@@ -57,7 +57,8 @@ LAKE = Keeper(
     "lake",
     "write to another folder, with a snapshot",
     "pass --slot",
-    "pass --create-slot to create it; it sends only later changes; pass --snapshot to copy the existing rows",
+    "pass --create-slot to create it; it sends only later changes; with pgoutput and --via streaming, "
+    "`wireformat follow --snapshot` copies the existing rows",
     "begin another lake, with a new slot and a snapshot",
 )
 CHECKPOINT = Keeper(
