@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.cli.output import csv_rows, json_rows
+from wireformat.cli.screen import print_rows
 from wireformat.printable import printable
 
 from .. import handmade
@@ -103,6 +104,40 @@ class TestOnATerminal:
         code, got, stderr = on_a_terminal("decode", capture, "-o", "-", "--to", "arrow")
         assert (code, got) == (2, b"")
         assert stderr.startswith(b"wireformat: standard output is a terminal")
+
+
+def lines_on_a_terminal(
+    columns: int, names: list[str], rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout", terminal := Terminal())
+    print_rows(names, rows)
+    return terminal.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 20])
+def test_a_row_of_many_columns_is_a_paragraph(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a table, each column would be one character wide, or none."""
+    names = [f"列 {index}" for index in range(100)]
+    rows = [[f"a value {index}" for index in range(100)], [""] * 100]
+    lines = lines_on_a_terminal(columns, names, rows, monkeypatch)
+    assert (lines[0], lines[101]) == ("row 1", "row 2")
+    assert lines[1:101] == [f"{name}{' ' * (7 - len(name))}a value {index}" for index, name in enumerate(names)]
+    assert lines[102:] == names
+
+
+def test_what_fits_is_a_table_of_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lines_on_a_terminal(20, ["id", "text"], [["1", "one of many words"]], monkeypatch) == [
+        "id   text",
+        "────────────────────",
+        "1    one of many",
+        "     words",
+    ]
 
 
 @pytest.mark.parametrize("rows", [partial(csv_rows, on_screen=True), json_rows], ids=["csv", "jsonl"])

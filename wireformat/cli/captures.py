@@ -33,7 +33,7 @@ from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of
 from .inputs import all_messages, progress
 from .options import STDIN
 from .output import CheckedOutput, cell_texts, find_output, open_output
-from .screen import console, print_lines, say, say_skipped
+from .screen import print_lines, print_rows, say, say_skipped
 
 LISTED = pa.schema(
     [
@@ -163,25 +163,17 @@ def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int 
 
     most   the number of rows to print; None for all
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for field in schema:
-        is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-        table.add_column(Text(printable(field.name)), justify="right" if is_number else "left", overflow="fold")
-    left, has_more = most, False
+    rows: list[list[str]] = []
+    has_more = False
     for batch in batches:
-        if left is not None and len(batch) > left:
-            batch, has_more = batch.slice(0, left), True
-        columns = [cell_texts(column) for column in batch.columns]
-        for cells in zip(*columns, strict=True):
-            table.add_row(*(Text(printable(cell)) for cell in cells))
-        left = None if left is None else left - len(batch)
+        left = len(batch) if most is None else most - len(rows)
+        has_more = len(batch) > left
+        columns = [cell_texts(column) for column in batch.slice(0, left).columns]
+        rows += ([*map(printable, cells)] for cells in zip(*columns, strict=True))
         if has_more:
             break
-    console().print(table)
+    are_numbers = [pa.types.is_integer(type) or pa.types.is_floating(type) for type in schema.types]
+    print_rows([*map(printable, schema.names)], rows, are_numbers)
     return has_more
 
 

@@ -7,8 +7,9 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -24,6 +25,9 @@ PAGER = "less -FRX"
 
 _NO_WIDTH = 10_000
 """The width of a pipe, at which nothing is wrapped or cut."""
+
+_BETWEEN = 3
+"""The characters between two columns of a table."""
 
 COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 91}
 """The number of ECMA-48's colour for a kind of record; other kinds are cyan."""
@@ -77,6 +81,45 @@ def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
     """Prints a line of JSON for each row to standard output, for programs."""
     for row in rows:
         typer.echo(json.dumps(row, default=str))
+
+
+def print_rows(names: Sequence[str], rows: Sequence[Sequence[str]], are_numbers: Sequence[bool] = ()) -> None:
+    """Prints a table to standard output. Where it does not fit, each row is a paragraph with a line for each column.
+
+    names         of the columns
+    are_numbers   whether the cells of a column stand on the right
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len, set_cell_size
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = [*zip(names, *rows, strict=True)]
+    widths = [max((cell_len(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
+    more = [max(map(cell_len, cells)) - width for cells, width in zip(columns, widths, strict=True)]
+    screen = console()
+    spare = screen.width - sum(widths) - _BETWEEN * (len(names) - 1)
+    if spare >= 0:
+        for left, index in zip(range(len(names), 0, -1), sorted(range(len(names)), key=more.__getitem__), strict=True):
+            widened = min(more[index], spare // left)
+            widths[index] += widened
+            spare -= widened
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name, width, is_number in zip_longest(names, widths, are_numbers):
+            table.add_column(Text(name), width=width, justify="right" if is_number else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        with screen.capture() as captured:
+            screen.print(table)
+        lines = captured.get().splitlines()
+    else:
+        width = max(map(cell_len, names)) + _BETWEEN
+        lines = []
+        for number, row in enumerate(rows, 1):
+            lines.append(f"row {number}")
+            lines += (set_cell_size(name, width) + cell for name, cell in zip(names, row, strict=True))
+    for line in lines:
+        typer.echo(line.rstrip())
 
 
 @contextmanager

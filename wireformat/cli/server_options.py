@@ -6,28 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from ..errors import OptionError
 from ..options import Options
 from ..printable import printable
 from .options import parse_settings
-from .screen import console, print_lines
+from .screen import print_lines, print_rows
 
 
 def print_table(*, as_json: bool = False) -> None:
-    """Prints every option of GaussDB and openGauss on a line of its own, which a terminal wraps at its width."""
+    """Prints every option of GaussDB and openGauss on a line of its own; a narrow terminal gets paragraphs."""
     rows = Options.table()
     if as_json:
         print_lines(row._asdict() for row in rows)
         return
-    table = Table(*rows[0]._fields, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*row)
-    screen = console(markup=False)
-    with screen.capture() as captured:
-        screen.print(table)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print_rows(rows[0]._fields, rows)
 
 
 def print_check(
