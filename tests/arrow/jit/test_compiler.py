@@ -126,7 +126,7 @@ def test_no_collection_searches_the_objects_of_the_compiler(
         assert add(np.int64(1)) == 4
         _ = [[number] for number in range(2 * gc.get_threshold()[0])]  # so many that Python looks for garbage
         assert gc.isenabled()
-        assert (gc.get_freeze_count() > 0) == is_frozen
+        assert (gc.get_freeze_count() > 1000) == is_frozen  # CPython 3.12 counts some hundreds of its own
     finally:
         gc.callbacks.remove(note)
         gc.freeze()

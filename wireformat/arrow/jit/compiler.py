@@ -49,6 +49,9 @@ _INNER: set[str] = set()
 _ID_BYTES = 7
 """The size of the number from which a compilation counts its functions."""
 
+_FROZEN = 1000
+"""From so many objects on, somebody has frozen them. CPython 3.12 counts some hundreds that live for ever with them."""
+
 _FOLDER_LOCK = Lock()
 """Held while numba's folder for its cache is another one: threads import modules with compiled functions, too."""
 
@@ -174,7 +177,7 @@ def _quick_to_load(dispatcher: Any, by_byte: bool) -> Any:
                 return compile_now(signature)
         finally:
             if was_enabled:
-                if not gc.get_freeze_count():  # what somebody else has frozen stays frozen
+                if gc.get_freeze_count() < _FROZEN:  # what somebody else has frozen stays frozen
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()
