@@ -29,7 +29,7 @@ def test_no_word_is_cut_on_a_terminal(columns: str, monkeypatch: pytest.MonkeyPa
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
     server_options.print_table()

@@ -113,7 +113,7 @@ def lines_on_a_terminal(
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
     print_rows(names, rows)

@@ -26,9 +26,6 @@ PAGER = "less -FRX"
 _NO_WIDTH = 10_000
 """The width of a pipe, at which nothing is wrapped or cut."""
 
-_BETWEEN = 3
-"""The characters between two columns of a table."""
-
 COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 91}
 """The number of ECMA-48's colour for a kind of record; other kinds are cyan."""
 
@@ -89,37 +86,36 @@ def print_rows(names: Sequence[str], rows: Sequence[Sequence[str]], are_numbers:
     names         of the columns
     are_numbers   whether the cells of a column stand on the right
     """
-    from rich.box import SIMPLE_HEAD
     from rich.cells import cell_len, set_cell_size
-    from rich.table import Table
     from rich.text import Text
 
     columns = [*zip(names, *rows, strict=True)]
-    widths = [max((cell_len(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
-    more = [max(map(cell_len, cells)) - width for cells, width in zip(columns, widths, strict=True)]
-    screen = console()
-    spare = screen.width - sum(widths) - _BETWEEN * (len(names) - 1)
-    if spare >= 0:
-        for left, index in zip(range(len(names), 0, -1), sorted(range(len(names)), key=more.__getitem__), strict=True):
-            widened = min(more[index], spare // left)
-            widths[index] += widened
-            spare -= widened
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for name, width, is_number in zip_longest(names, widths, are_numbers):
-            table.add_column(Text(name), width=width, justify="right" if is_number else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*map(Text, row))
-        with screen.capture() as captured:
-            screen.print(table)
-        lines = captured.get().splitlines()
-    else:
-        width = max(map(cell_len, names)) + _BETWEEN
-        lines = []
+    widths = [max((cell_len(word) for cell in cells for word in cell.split()), default=1) for cells in columns]
+    screen, between = console(), " " * 3
+    spare = screen.width - sum(widths) - len(between) * (len(names) - 1)
+    if spare < 0:
+        width = max(map(cell_len, names))
         for number, row in enumerate(rows, 1):
-            lines.append(f"row {number}")
-            lines += (set_cell_size(name, width) + cell for name, cell in zip(names, row, strict=True))
-    for line in lines:
-        typer.echo(line.rstrip())
+            typer.echo(f"row {number}")
+            for name, cell in zip(names, row, strict=True):
+                typer.echo(f"{set_cell_size(name, width)}{between}{cell}".rstrip())
+        return
+    more = [max(map(cell_len, cells)) - width for cells, width in zip(columns, widths, strict=True)]
+    for left, index in zip(range(len(names), 0, -1), sorted(range(len(names)), key=more.__getitem__), strict=True):
+        widened = min(more[index], spare // left)
+        widths[index] += widened
+        spare -= widened
+    for number, row in enumerate((names, *rows)):
+        wrapped = [Text(cell).wrap(screen, width) for cell, width in zip(row, widths, strict=True)]
+        for cells in zip_longest(*wrapped, fillvalue=""):
+            parts = []
+            for part, width, is_number in zip_longest(cells, widths, are_numbers):
+                text = str(part).rstrip()
+                parts.append(text.rjust(width) if is_number else set_cell_size(text, width))
+            typer.echo(between.join(parts).rstrip())
+        if not number:
+            rule = "-" if screen.options.ascii_only else "─"
+            typer.echo(rule * (sum(widths) + len(between) * (len(names) - 1)))
 
 
 @contextmanager
