@@ -66,7 +66,7 @@ def without_locks(store: Store, *, waits: bool = False) -> AbstractContextManage
 
 
 def parquet_files(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.parquet*")}
 
 
 @pytest.fixture(params=[True, False], ids=["renames", "object store"])
@@ -124,7 +124,7 @@ def test_two_attempts_that_succeed(moves: bool, tmp_path: Path) -> None:
     lake, plan = opened(tmp_path, "parquet")
     files_of_other = [file.unfinished for table in attempt(plan) for file in table.files]
     assert all(map(lake.store.has, files_of_other))
-    foreign = f"{files_of_other[0].rpartition('/')[0]}/.wireformat-0123abcd-wireformat-000007.parquet"
+    foreign = f"{files_of_other[0].rpartition('/')[0]}/.wireformat-0123abcd-wireformat-000007.parquet.part"
     lake.store.write(foreign, b"of another write")
     files = attempt(plan)
     publish(lake, files, END)

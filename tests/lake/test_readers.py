@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.lake.lake import Lake
 
 from .histories import TABLES, messages_of, transactions
 
@@ -41,6 +42,27 @@ def test_readers(format: str, state: str, tmp_path: Path) -> None:
         assert sorted(frame.select("id", "text", "total").rows(), key=repr) == rows
         place = frame.filter(polars.col("_sequence").struct.field("commit_lsn") > 0)
         assert len(place) == len(rows)
+
+
+def test_no_pattern_finds_files_before_all_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB and Polars do not skip names that begin with a dot."""
+    wf.Capture(MESSAGES[:20], "gaussdb-binary").write(tmp_path)
+    folder = Path(wf.lake.tables(tmp_path)["folder"][0].as_py())
+    (count,) = duckdb.sql(f"SELECT count(*) FROM read_parquet('{folder}/*.parquet')").fetchall()[0]
+    found = []
+
+    def look(lake: Lake) -> None:
+        if [*folder.glob(".wireformat-*")]:
+            for pattern in (f"{folder}/*.parquet", f"{folder}/**/*.parquet"):
+                rows = duckdb.sql(f"SELECT count(*) FROM read_parquet('{pattern}')").fetchall()
+                found.extend([*rows, (polars.scan_parquet(pattern).select("id").collect().height,)])
+        check_alone(lake)
+
+    check_alone = Lake.check_alone
+    monkeypatch.setattr(Lake, "check_alone", look)
+    wf.Capture(MESSAGES, "gaussdb-binary").write(tmp_path)
+    assert set(found) == {(count,)}
+    assert duckdb.sql(f"SELECT count(*) FROM read_parquet('{folder}/*.parquet')").fetchall()[0][0] > count
 
 
 _TEXTS = ["a/b", "..", "%41", "a%2Fb", "é", "a=b", " x ", "x\ny", "'\"", "a:b", "a\\b", "#x?y&z", "+", "NULL", None]

@@ -87,7 +87,7 @@ def test_a_rejects_file_that_was_not_finished(tmp_path: Path, monkeypatch: pytes
         patched.setattr(Rejects, "discard", lambda rejects: None)
         with pytest.raises(Stopped):
             capture.write(tmp_path / "lake" / ".." / "lake", rejects=path)
-    assert [found.name for found in tmp_path.iterdir() if found.name.endswith("-r.parquet")]
+    assert [found.name for found in tmp_path.iterdir() if found.name.endswith("-r.parquet.part")]
     capture.write(tmp_path / "lake", rejects=path)
     assert pq.read_table(path)["kind"].to_pylist() == ["CORRUPT"]
     assert {found.name for found in tmp_path.iterdir()} == {"lake", "r.parquet"}
@@ -116,7 +116,7 @@ def test_modes_without_a_rejects_file(tmp_path: Path) -> None:
     schemas = {"a.t": {"id": "integer", "v": "date"}}
     with pytest.raises(wf.BadCell, match=r"a\.t.*column v"):
         capture_of(messages).write(tmp_path / "failfast", schemas=schemas)
-    assert not (tmp_path / "failfast" / "a").exists() or not [*(tmp_path / "failfast").rglob("*.parquet")]
+    assert not (tmp_path / "failfast" / "a").exists() or not [*(tmp_path / "failfast").rglob("*.parquet*")]
     capture_of(messages, mode="PERMISSIVE").write(tmp_path / "permissive", schemas=schemas)
     assert [bool(row) for row in read(tmp_path / "permissive", ("a", "t"))["_error"].to_pylist()] == [True, False]
     result = capture_of(messages, mode="DROPMALFORMED").write(tmp_path / "drop", schemas=schemas)

@@ -63,7 +63,7 @@ def what_readers_see(kind: str, lake: Path, name: tuple[str, str]) -> pa.Table |
     if kind == "delta":
         is_table = deltalake.DeltaTable.is_deltatable(str(folder))
         return deltalake.DeltaTable(str(folder)).to_pyarrow_table() if is_table else None
-    files = sorted(folder.glob("[!.]*.parquet"))
+    files = sorted(folder.glob("*.parquet"))
     return pa.concat_tables(map(pq.read_table, files)) if files else None
 
 

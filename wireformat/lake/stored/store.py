@@ -23,7 +23,10 @@ from ...options.checks import in_home, path_or_uri, shown, texts
 from .delta_files import delta_files
 
 HIDDEN = ".wireformat-"
-"""The beginning of the names of unfinished files. Readers of folders skip names that begin with a dot."""
+"""The beginning of the names of unfinished files: Arrow and Spark skip names that begin with a dot."""
+
+_UNFINISHED = ".part"
+"""The end of these names: DuckDB and Polars read all files that match `*.parquet`."""
 
 _HIDDEN_BYTES = 4
 """Random bytes that follow, as hex digits. Then comes the name that the file is to get."""
@@ -276,7 +279,7 @@ class Store:
         code = secrets.token_hex(_HIDDEN_BYTES)
         if writer is not None:
             code = blake2b(writer.encode(), digest_size=_HIDDEN_BYTES).hexdigest()
-        return f"{folder}/{HIDDEN}{code}-{name}".lstrip("/")
+        return f"{folder}/{HIDDEN}{code}-{name}{_UNFINISHED}".lstrip("/")
 
     def read(self, path: str) -> bytes | None:
         """Returns the content of a file; None if it does not exist."""
@@ -438,7 +441,8 @@ class Store:
 def shown_name(path: str) -> str:
     """Returns the name of a file without its folders; of an unfinished one, the name that it was to get."""
     name = path.rpartition("/")[2]
-    return name[len(HIDDEN) + 2 * _HIDDEN_BYTES + 1 :] if name.startswith(HIDDEN) else name
+    shown = name[len(HIDDEN) + 2 * _HIDDEN_BYTES + 1 :].removesuffix(_UNFINISHED)
+    return shown if name.startswith(HIDDEN) else name
 
 
 def is_of_this_machine(folder: str) -> bool:
