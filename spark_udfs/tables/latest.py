@@ -7,7 +7,7 @@ not sent, such a value equals any other one: `rows_in_order`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import or_
 from typing import Any
@@ -83,8 +83,10 @@ def latest_rows(rows: TypedRows) -> DataFrame:
         _tell_of_earlier_tables(facts["relations"], rows)
         rows = rows.of_last_relation()
         facts = _facts(rows)
-    _check(facts, _faults_of_table(rows))
-    changes = rows.after(facts["truncated"])
+    changes, faults = rows.after(facts["truncated"]), _faults_of_table(rows)
+    if facts["truncated"] is not None and any(facts[name] for name in faults):  # those before it need not be known
+        facts |= changes.agg(*_counted(faults)).collect()[0].asDict()
+    _check(facts, faults)
     if not rows.keys:
         return (rows_in_order if facts["lacks_values"] else rows_by_value)(rows, changes)
     unsent = {name for names in facts["unsent"] for name in names}
@@ -149,10 +151,14 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
         F.bool_or((rows.change == "insert") & rows.lists_unsent).alias("inserts_unsent"),
         F.bool_or(rows.lacks_values).alias("lacks_values"),
         F.collect_set(rows.relation_id).alias("relations"),
-        *[F.count_if(fault).alias(name) for name, fault in faults.items()],
+        *_counted(faults),
     )
     facts: dict[str, Any] = query.collect()[0].asDict()
     return facts
+
+
+def _counted(faults: Mapping[str, Column]) -> list[Column]:
+    return [F.count_if(fault).alias(name) for name, fault in faults.items()]
 
 
 def _tell_of_earlier_tables(relations: Sequence[int], rows: TypedRows) -> None:

@@ -258,6 +258,29 @@ def test_streams_that_cannot_be(spark: SparkSession) -> None:
         latest(typed, ["stream"])
 
 
+@pytest.mark.parametrize("streams", [[], [STREAM]], ids=["one stream", "streams"])
+@pytest.mark.parametrize(
+    ("keys", "bad"),
+    [(KEYS, replace(inserted(1, "no key"), new={"part": None, "id": 1})), ((), Row("update", inserted(1, "x").new))],
+    ids=["by key", "by row"],
+)
+def test_changes_before_a_truncate_need_not_be_known(
+    spark: SparkSession, keys: Sequence[str], bad: Row, streams: list[str]
+) -> None:
+    changes = [
+        replace(row, sequence=(place, 0)) for place, row in enumerate([bad, Row("truncate", {}), inserted(2, "y")])
+    ]
+    typed = typed_table(changes).append_column(STREAM, pa.array(["a"] * 3))
+    assert found_in(spark, typed, keys, streams)["step_0"].to_pylist() == ["y"]
+    assert wf.arrow.latest(typed, keys, stream_by=streams)["step_0"].to_pylist() == ["y"]
+    late = pa.concat_tables(
+        [typed, typed_table([replace(bad, sequence=(9, 0))]).append_column(STREAM, pa.array(["a"]))]
+    )
+    for call in (latest, wf.arrow.latest):
+        with pytest.raises(wf.BadRows, match="1 change that"):
+            call(spark.createDataFrame(late) if call is latest else late, keys, stream_by=streams)
+
+
 def test_lsns_are_unsigned(spark: SparkSession) -> None:
     row = {"part": 1, "id": 1, "step_0": "early", "Long a.b": None, "raw": None}
     changes = [Row("insert", row, sequence=(5, 0)), Row("update", {**row, "step_0": "late"}, sequence=(-5, 0))]
