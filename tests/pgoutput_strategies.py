@@ -192,6 +192,8 @@ def streams(draw: Callable[..., Any], encoding: str = "utf-8", steps: int = 14) 
         here = known if block is None else {**known, **own[block]}
         if step == "relation":
             found = draw(relations(draw(st.sampled_from([1, 2, 70_000])), encoding))
+            for described in own.values() if block is None else ():  # a server describes it again in the blocks
+                described.pop(found.relation_id, None)
             (known if block is None else own[block])[found.relation_id] = found
             events.append(replace(found, xid=xid))
         elif step == "row" and here:

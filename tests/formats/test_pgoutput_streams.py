@@ -121,9 +121,11 @@ def test_any_binary_cell(name: str, cells: list[bytes], encoding: str) -> None:
     described = relation(column(b"a", type_oid(name)))
     messages = [described, *(change(b"I", image(b"N", binary(data))) for data in cells)]
     events = agree(messages, format=FORMAT, mode="PERMISSIVE", encoding=encoding).events
-    sizes = {"smallint": 2, "integer": 4, "bigint": 8, "boolean": 1, "oid": 4, "date": 4, "real": 4, "uuid": 16}
+    sizes = {"smallint": 2, "integer": 4, "bigint": 8, "boolean": 1, "oid": 4, "real": 4, "uuid": 16}
     for data, event in zip(cells, events[1:], strict=True):
-        assert name not in sizes or isinstance(event, wf.Insert) == (len(data) == sizes[name])
+        is_row = isinstance(event, wf.Insert)
+        assert name not in sizes or is_row == (len(data) == sizes[name])
+        assert name != "date" or len(data) == 4 or not is_row  # some numbers are no dates
 
 
 def test_an_event_that_is_refused_changes_nothing() -> None:
