@@ -91,7 +91,7 @@ def test_numeric(groups: list[int], weight: int, negative: bool, scale: int) -> 
     value = sum(Fraction(group) * Fraction(10) ** (4 * (weight - place)) for place, group in enumerate(groups))
     data = numeric(groups, weight, 0x4000 if negative else 0, scale)
     if (value * 10**scale).denominator > 1:
-        with pytest.raises(ValueError, match="digits? after the point"):
+        with pytest.raises(ValueError, match=r"digits? after the point"):
             text("numeric", data)
         return
     shown = text("numeric", data)

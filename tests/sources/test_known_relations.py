@@ -79,6 +79,16 @@ def test_positions_that_are_looked_at_later(
         assert {index: found[index]() for index in order} == dict(enumerate(expected))
 
 
+def test_a_block_that_was_open_at_a_position_may_describe_tables_after_it() -> None:
+    messages = messages_of([("relation", b"b", 1), ("block", 800, [("relation", b"a", 1)], True), ("commit", 800)])
+    rows = wf.arrow.changes(messages, "pgoutput").combine_chunks().to_batches()[0]
+    known = KnownRelations()
+    known.take(rows.slice(0, 2))
+    assert [one.columns for one in known.before(None)()] == [("b",)]
+    known.take(rows.slice(2))
+    assert [one.columns for one in known.before(None)()] == [("a",)]
+
+
 @given(streams(steps=40), st.lists(st.integers(0, 60), max_size=5), st.booleans())
 def test_blocks_without_relations_do_not_matter_for_what_is_known(
     events: list[wf.Event], cuts: list[int], is_asked: bool

@@ -63,7 +63,9 @@ class KnownRelations:
         if len(others):
             self._in_block = rows["kind"][others[-1].as_py()].as_py() == "STREAM_START"
         if not any(map(len, self._later)):
-            self._described_in = {xid for xid, _, _ in self._known.relations.described_in_blocks()}
+            known = self._known.relations
+            self._described_in = {xid for xid, _, _ in known.described_in_blocks()}
+            self._described_in.update([] if known.block is None else [known.block])
         rows = rows.filter(pa.array(~_describe_nothing(rows, self._described_in)))
         if len(rows):
             starts = pc.equal(rows["kind"], "STREAM_START")
