@@ -20,7 +20,7 @@ from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
 from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from .events import Relation
-from .formats.pgoutput.relations import Relations
+from .formats.pgoutput.relations import Relations, describing_events
 from .formats.registry import find_format, find_format_name
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
@@ -245,10 +245,10 @@ class CaptureReading:
         """Returns the relations of pgoutput before the first message."""
         if self._after is None or not self._after.first_relations:
             return None
-        return KnownRelations(self._after.first_relations).copy()
+        return Relations.of_known(self._after.first_relations)
 
     def _known(self) -> KnownRelations:
-        return KnownRelations(() if self._after is None else self._after.first_relations)
+        return KnownRelations(self._relations())
 
     def _resumption(self) -> Resumption:
         """Returns what looks for the transactions that were open at the position."""
@@ -285,7 +285,7 @@ class CaptureReading:
     def _known_relations(self) -> Iterator[pa.RecordBatch]:
         """Yields the relations of the position, as rows before the first message."""
         known = () if self._after is None else self._after.first_relations
-        located = [Located(BEFORE_ALL, record, relation) for record, relation in enumerate(known)]
+        located = [Located(BEFORE_ALL, record, event) for record, event in enumerate(describing_events(known))]
         return build(located, self._schema, 0) if located else iter(())
 
     def _committed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,7 +47,16 @@ COPYING = (
 )
 
 
-@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT, ON_TIMELINE, *COPYING])
+(RELATION,) = POSITION.relations
+IN_BLOCKS = [
+    one._replace(relations=(RELATION, replace(RELATION, xid=2**32 - 1, columns=("id", "new"))))
+    for one in (POSITION, OF_SLOT, ON_TIMELINE, *COPYING)
+]
+
+
+@pytest.mark.parametrize(
+    "position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT, ON_TIMELINE, *COPYING, *IN_BLOCKS]
+)
 def test_a_position_comes_back(position: CapturePosition) -> None:
     assert CapturePosition.from_json(position.to_json()) == position
 
@@ -64,8 +74,11 @@ RELATIONS = json.loads(POSITION.to_json())["relations"]
         ("", "expected JSON"),
         ("[1]", "expected one of wireformat.capture_position"),
         (changed(kind="x"), "expected one of wireformat.capture_position"),
-        (changed(version=5), "expected version 1 to 4"),
-        (changed(version=True), "expected version 1 to 4"),
+        (changed(version=9), "expected version 1 to 8"),
+        (changed(version=5), "expected the fields .*xid"),
+        (changed(relations=RELATIONS | {"xid": [None]}), "unknown"),
+        (changed(version=5, relations=RELATIONS | {"xid": [-1]}), "number out of range"),
+        (changed(version=True), "expected version 1 to 8"),
         (changed(version=2), "expected the fields .*slot"),
         (changed(version=3, slot={"system": "1", "slot": "s", "lsn": 1}), "expected the fields .*timeline"),
         (
@@ -78,7 +91,7 @@ RELATIONS = json.loads(POSITION.to_json())["relations"]
         (changed(open={}), "expected the fields stage"),
         (changed(more=1), "unknown"),
         (
-            changed(relations=json.loads(POSITION.to_json())["relations"] | {"columns": ["no json"]}),
+            changed(relations=RELATIONS | {"columns": ["no json"]}),
             "lists in relations",
         ),
     ],

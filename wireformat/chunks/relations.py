@@ -14,11 +14,11 @@ from ..errors import DecodeError
 from ..events import Begin, Relation, StreamStart, Unknown
 from ..formats.pgoutput.messages import RECORDS
 from ..formats.pgoutput.reader import PgOutput
-from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
+from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, describing_events, role_of
 from ..formats.pgoutput.undelivered import Descriptions
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
-from ..sources.known_relations import ADOPTING, KnownRelations
+from ..sources.known_relations import KnownRelations
 
 
 def _tags(*kinds: type) -> bytes:
@@ -46,17 +46,12 @@ class RelationChanges(NamedTuple):
     block     see Relations
     ended     the scopes that have ended, or have begun again
     changed   the relations that have changed or are lost, by scope and number
-    described   the newest descriptions by number, in the order of time, also of transactions that have ended; those
-                that are as in an earlier chunk are left out
-    adopted   xids of streamed transactions that have ended, of which all transactions get what they described
     """
 
     chunk: int
     block: int | None
     ended: tuple[int | None, ...]
     changed: Scopes
-    described: dict[int, Relation] = {}  # noqa: RUF012 - never changed
-    adopted: frozenset[int] = frozenset()
 
 
 def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
@@ -110,28 +105,19 @@ def relation_changes(
     known          relations before the first chunk
     descriptions   learns from all of them
     """
-    reader, events = PgOutput(), [*known]
-    for relation in events:
-        reader.relations.take(relation)
+    events: list[RelationEvent] = [*describing_events(known)]
+    reader = PgOutput()
+    for event in events:
+        reader.relations.take(event)
     before: Scopes = {}
     block: int | None = None
-    newest: dict[int, Relation] = {}
     for number, messages in chain([(-1, ())], chunks):
-        described: dict[int, Relation] = {}
-        adopted: set[int] = set()
         for event in chain(events if number < 0 else (), (event_of(reader, message, options) for message in messages)):
             if descriptions is not None:
                 descriptions.take(event)
-            if isinstance(event, Relation):
-                described[event.relation_id] = _without_lsn(event)
-            elif isinstance(event, ADOPTING) and event.xid is not None:
-                adopted.add(event.xid)
         after = reader.relations.scopes
-        described = {key: one for key, one in described.items() if newest.get(key) != one}
-        newest.update(described)
         found = _changes(number, reader.relations.block, before, after)
-        found = found._replace(described=described, adopted=frozenset(adopted))
-        if found.ended or found.changed or found.block != block or described or adopted:
+        if found.ended or found.changed or found.block != block:
             yield found
         before, block = after, found.block
 
@@ -178,17 +164,15 @@ def relations_before(chunk: int, all_changes: Iterable[RelationChanges]) -> Rela
 
 def known_before(chunk: int | None, all_changes: Iterable[RelationChanges]) -> KnownRelations:
     """Returns the relations before a chunk, for the position at its end; None means after the last one."""
-    changes = [*all_changes]
-    before = [one for one in changes if chunk is None or one.chunk < chunk]
-    newest: dict[int, Relation] = {}
-    for one in before:
-        newest.update(one.described)
-    later = [one.adopted for one in changes if chunk is not None and one.chunk > chunk]
-    return KnownRelations(newest.values(), relations_after(before), frozenset().union(*later))
+    before = (one for one in all_changes if chunk is None or one.chunk < chunk)
+    return KnownRelations(relations_after(before, with_lost=True))
 
 
-def relations_after(all_changes: Iterable[RelationChanges]) -> Relations:
-    """Returns the relations after these chunks, the first ones of a stream."""
+def relations_after(all_changes: Iterable[RelationChanges], *, with_lost: bool = False) -> Relations:
+    """Returns the relations after these chunks, the first ones of a stream.
+
+    with_lost   whether one that is lost is what it was before, as in a position
+    """
     block: int | None = None
     scopes: Scopes = {}
     for one in all_changes:
@@ -196,5 +180,6 @@ def relations_after(all_changes: Iterable[RelationChanges]) -> Relations:
         for scope in one.ended:
             scopes.pop(scope, None)
         for scope, changed in one.changed.items():
-            scopes.setdefault(scope, {}).update(changed)
+            found = ((number, relation) for number, relation in changed.items() if relation or not with_lost)
+            scopes.setdefault(scope, {}).update(found)
     return Relations.of_scopes(block, scopes)

@@ -25,7 +25,7 @@ from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import ReadSummary
 from ..errors import DecodeError, OrderError, WireformatError
 from ..events import Relation
-from ..formats.pgoutput.relations import relation_lists
+from ..formats.pgoutput.relations import describing_events, relation_lists
 from ..options.table_names import TableName
 from ..sources.find import NamedBegin
 from ..sources.identities import Definition, UnknownValues, column_types
@@ -238,7 +238,7 @@ def facts_before(relations: Iterable[Relation]) -> RowFacts:
 
 def observed_before(relations: Iterable[Relation], format: str) -> list[Observation]:
     """Returns what relations that are known before the first message say of the columns of their tables."""
-    located = [Located(BEFORE_ALL, record, relation) for record, relation in enumerate(relations)]
+    located = [Located(BEFORE_ALL, record, event) for record, event in enumerate(describing_events(relations))]
     observations = Observations()
     for rows in build(located, checked_schema(None, format), 0) if located else ():
         observations.take_batch(rows)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Collection
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from ..arrow.arrays import Array
 from ..arrow.noted.relation_events import events_in, rows_of_kinds
-from ..events import Event, Relation, StreamCommit, StreamPrepare
+from ..events import Event, Relation
 from ..formats.pgoutput.relations import Relations
-from ..stream.capture_position import outside_blocks
 
 MOST_LATER_ROWS = 1 << 15
 """How many rows are kept before they are read."""
@@ -22,35 +21,25 @@ MOST_LATER_ROWS = 1 << 15
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed.
 
-    known       that were described before, in the order of time
-    relations   what is known of them in transactions; None: they were described outside of streamed ones
-    adopted     xids of streamed transactions that end after the rows, of which all get what they described
+    relations   those before the rows; they are not changed
 
     Few positions are looked at. Rows are kept until one is, or until there are many.
     """
 
     _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
-    def __init__(
-        self,
-        known: Iterable[Relation] = (),
-        relations: Relations | None = None,
-        adopted: frozenset[int | None] = frozenset(),
-    ) -> None:
-        given = [*known]
-        newest = {one.relation_id: one for one in given}
-        self._known = _Known(Relations(), {}).after(given) if relations is None else _Known(relations, newest)
-        self._adopted = adopted
+    def __init__(self, relations: Relations | None = None) -> None:
+        self._known = relations or Relations()
         self._later: list[pa.RecordBatch | list[tuple[int, Event]]] = []
         """Rows after `_known`, or their events with their messages. The list only grows: positions share it."""
         self._rows = 0
         self._described_in: set[int] = set()
         """The xids of streamed transactions that may have described relations."""
-        self._in_block = self._known.relations.block is not None
+        self._in_block = self._known.block is not None
 
     def copy(self) -> Relations:
         """Returns the relations, for a decoder."""
-        return self._known.relations.copy()
+        return self._known.copy()
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
@@ -63,9 +52,8 @@ class KnownRelations:
         if len(others):
             self._in_block = rows["kind"][others[-1].as_py()].as_py() == "STREAM_START"
         if not any(map(len, self._later)):
-            known = self._known.relations
-            self._described_in = {xid for xid, _, _ in known.described_in_blocks()}
-            self._described_in.update([] if known.block is None else [known.block])
+            self._described_in = {xid for xid, _, _ in self._known.described_in_blocks()}
+            self._described_in.update([] if self._known.block is None else [self._known.block])
         rows = rows.filter(pa.array(~_describe_nothing(rows, self._described_in)))
         if len(rows):
             starts = pc.equal(rows["kind"], "STREAM_START")
@@ -84,7 +72,7 @@ class KnownRelations:
 
     def _read(
         self,
-        known: _Known,
+        known: Relations,
         later: list[pa.RecordBatch | list[tuple[int, Event]]],
         count: int,
         message: int | None,
@@ -93,47 +81,15 @@ class KnownRelations:
         end = next(
             (at for at, (index, _) in enumerate(events) if message is not None and index >= message), len(events)
         )
-        reached = known.after([event for _, event in events[:end]])
+        reached = known
+        if end:
+            reached = known.copy()
+            for _, event in events[:end]:
+                reached.take(event)
         if later is self._later:
             self._known, self._later = reached, [events[end:], *later[count:]]
             self._rows = sum(len(rows) for rows in later[count:])
-        adopted = {event.xid for _, event in events[end:] if isinstance(event, ADOPTING)}
-        return outside_blocks(reached.found_before(adopted | self._adopted))
-
-
-ADOPTING = StreamCommit, StreamPrepare
-"""With these, all transactions get what the blocks of a transaction described."""
-
-
-class _Known:
-    """Relations at some time, and the newest one of each number that was described. It is never changed."""
-
-    def __init__(self, relations: Relations, newest: dict[int, Relation]) -> None:
-        self.relations = relations
-        self._newest = newest
-
-    def after(self, events: Sequence[Event]) -> _Known:
-        """Returns what is known after events."""
-        if not events:
-            return self
-        relations, newest = self.relations.copy(), {**self._newest}
-        for event in events:
-            relations.take(event)
-            if isinstance(event, Relation):
-                newest[event.relation_id] = event
-        return _Known(relations, newest)
-
-    @cached_property
-    def found(self) -> tuple[Relation, ...]:
-        """The relations. A later block of a transaction whose first one is not needed any more also needs its own."""
-        return tuple(self.relations.find(number) or said for number, said in self._newest.items())
-
-    def found_before(self, adopted: Collection[int | None]) -> tuple[Relation, ...]:
-        """Returns the relations where streamed transactions, of these xids, end later: theirs are then those of all."""
-        if not adopted:
-            return self.found
-        pairs = zip(self.found, self._newest.values(), strict=True)
-        return tuple(said if said.xid in adopted else known for known, said in pairs)
+        return reached.known()
 
 
 _AFTER_BLOCKS = ("STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE", "BEGIN")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..errors import StateError
@@ -98,7 +96,8 @@ class CapturePosition(NamedTuple):
     format      name of the format
     delivered   how far transactions have been handed out
     open        the transactions that had begun and not ended
-    relations   of pgoutput: the tables that were described before the oldest message that is still needed
+    relations   of pgoutput: the tables that were described before the oldest message that is still needed. Those that
+                are only known in a streamed transaction that ends after it have its xid
     slot        of a stream that comes from a slot: which one, and how far it has been read
     relations_of_input   the relations before the first message of an input that begins before this position; None if
                 it begins here. They are not saved
@@ -124,13 +123,15 @@ class CapturePosition(NamedTuple):
 
     def to_json(self) -> str:
         """Returns the position as JSON with a version. Later releases can read it."""
+        has_xids = any(relation.xid is not None for relation in self.relations)
+        shape = _RELATIONS_WITH_XIDS if has_xids else RELATIONS
         fields = {
             "kind": KIND,
-            "version": 1 if self.slot is None else self.slot.version,
+            "version": (1 if self.slot is None else self.slot.version) + (_WITH_XIDS if has_xids else 0),
             "format": self.format,
             "delivered": fields_of(self.delivered),
             "open": columns_of(_OPEN, self.open),
-            "relations": columns_of(RELATIONS, [relation_row(relation) for relation in self.relations]),
+            "relations": columns_of(shape, [relation_row(relation, shape) for relation in self.relations]),
         }
         if self.slot is not None:
             fields["slot"] = self.slot.to_fields()
@@ -153,11 +154,12 @@ class CapturePosition(NamedTuple):
                 "with the release that wrote it"
             )
         check(fields, shape, KIND)
+        relations = _RELATIONS_WITH_XIDS if "xid" in fields["relations"] else RELATIONS
         return cls(
             fields["format"],
             position_of(fields["delivered"]),
             tuple(OpenTransaction(*row) for row in rows_of(fields["open"], _OPEN)),
-            tuple(relation_of(row) for row in rows_of(fields["relations"], RELATIONS)),
+            tuple(relation_of(row, relations) for row in rows_of(fields["relations"], relations)),
             SlotPosition.from_fields(fields["slot"]) if "slot" in fields else None,
         )
 
@@ -181,6 +183,7 @@ RELATIONS = SavedTable(
         **dict.fromkeys(RELATION_LISTS, TEXT),
     }
 )
+_RELATIONS_WITH_XIDS = SavedTable({**RELATIONS.columns, "xid": maybe(UNSIGNED)})
 _SHAPE_1: Shape = {
     "kind": TEXT,
     "version": NAME,
@@ -191,7 +194,7 @@ _SHAPE_1: Shape = {
 }
 _SLOT: Shape = {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}
 _COPIED = SavedTable({"table_schema": TEXT, "table_name": TEXT})
-_SHAPES: dict[int, Shape] = {
+_SHAPES_WITHOUT_XIDS: dict[int, Shape] = {
     1: _SHAPE_1,
     2: {**_SHAPE_1, "slot": _SLOT},
     3: {**_SHAPE_1, "slot": {**_SLOT, "timeline": COUNT}},
@@ -199,6 +202,12 @@ _SHAPES: dict[int, Shape] = {
 }
 """The fields of each version, which are never changed. The lists of a relation are JSON texts. Version 2 is that of a
 stream from a slot, version 3 with its timeline, version 4 with the tables that have been copied."""
+_WITH_XIDS = len(_SHAPES_WITHOUT_XIDS)
+"""So much higher is the version of the same fields where relations have xids."""
+_SHAPES = _SHAPES_WITHOUT_XIDS | {
+    version + _WITH_XIDS: {**shape, "relations": _RELATIONS_WITH_XIDS}
+    for version, shape in _SHAPES_WITHOUT_XIDS.items()
+}
 
 
 def columns_of(table: SavedTable, rows: Any) -> dict[str, list[Any]]:
@@ -211,22 +220,17 @@ def rows_of(columns: dict[str, list[Any]], table: SavedTable) -> Any:
     return zip(*(columns[name] for name in table.columns), strict=True)
 
 
-def outside_blocks(relations: Iterable[Relation]) -> tuple[Relation, ...]:
-    """Returns relations without the xids of the blocks that described them, which a position does not save."""
-    return tuple(one if one.xid is None else replace(one, xid=None) for one in relations)
-
-
-def relation_row(relation: Relation) -> list[Any]:
-    """Returns a relation as a row of RELATIONS."""
+def relation_row(relation: Relation, table: SavedTable = RELATIONS) -> list[Any]:
+    """Returns a relation as a row of RELATIONS, or of a table with more columns."""
     return [
         list_text(getattr(relation, name)) if name in RELATION_LISTS else getattr(relation, name)
-        for name in RELATIONS.columns
+        for name in table.columns
     ]
 
 
-def relation_of(row: tuple[Any, ...]) -> Relation:
-    """Returns the relation of a row of RELATIONS; raises StateError."""
-    fields = dict(zip(RELATIONS.columns, row, strict=True))
+def relation_of(row: tuple[Any, ...], table: SavedTable = RELATIONS) -> Relation:
+    """Returns the relation of such a row; raises StateError."""
+    fields = dict(zip(table.columns, row, strict=True))
     try:
         lists = relation_lists(fields)
     except (TypeError, ValueError, RecursionError):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from ...events import (
@@ -179,6 +181,26 @@ class Relations:
             found._known(xid).add(by_number)
         return found
 
+    @classmethod
+    def of_known(cls, known: Iterable[Relation]) -> Relations:
+        """Returns relations that know what `known` of others returned."""
+        scopes: dict[int | None, dict[int, Relation | None]] = {}
+        for relation in known:
+            scopes.setdefault(relation.xid, {})[relation.relation_id] = relation
+        return cls.of_scopes(None, scopes)
+
+    def known(self) -> tuple[Relation, ...]:
+        """Returns the relations, each with the xid of the streamed transaction in which it is known, and no LSN.
+
+        First come those outside of streamed transactions, in the order in which their tables were first described: an
+        earlier table may have had the same name. Those of a transaction are in the order of their numbers.
+        """
+        found: list[tuple[int | None, Relation | None]] = [(None, one) for one in self._newest.events().values()]
+        for xid in sorted(self._streamed):
+            events = self._streamed[xid].events()
+            found += [(xid, events[number]) for number in sorted(events)]
+        return tuple(replace(one, lsn=None, xid=xid) for xid, one in found if one is not None)
+
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
         name = (schema, table)
@@ -264,6 +286,19 @@ class Relations:
         other._newest = self._newest.copy()
         other._streamed = {xid: known.copy() for xid, known in self._streamed.items()}
         return other
+
+
+def describing_events(known: Iterable[Relation]) -> Iterator[Event]:
+    """Yields the events that describe the relations that `Relations.known` returned.
+
+    Those in blocks have no xid of their own: which part of the transaction described them is not known.
+    """
+    for xid, relations in groupby(known, lambda relation: relation.xid):
+        if xid is None:
+            yield from relations
+        else:
+            described = (replace(relation, xid=None) for relation in relations)
+            yield from (StreamStart(xid=xid, first_segment=False), *described, StreamStop())
 
 
 def no_bytes(record: bytes) -> RelationMessage:

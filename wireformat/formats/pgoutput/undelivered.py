@@ -73,7 +73,8 @@ class Descriptions:
                 if aborts_whole(xid, event.subxid):
                     self._waiting.pop(xid, None)
                 else:
-                    self._waiting.get(xid, {}).pop(event.subxid, None)
+                    for part in (event.subxid, None):  # or maybe this one; see describing_events
+                        self._waiting.get(xid, {}).pop(part, None)
                 self._block = None
             case StreamStop() | Begin() | Commit():
                 self._block = None
