@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -107,7 +108,11 @@ class TestOnATerminal:
 
 
 def lines_on_a_terminal(
-    columns: int, names: list[str], rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    columns: int,
+    names: list[str],
+    rows: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    are_numbers: Sequence[bool] = (),
 ) -> list[str]:
     class Terminal(StringIO):
         def isatty(self) -> bool:
@@ -116,7 +121,7 @@ def lines_on_a_terminal(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
-    print_rows(names, rows)
+    print_rows(names, rows, are_numbers)
     return terminal.getvalue().splitlines()
 
 
@@ -138,6 +143,11 @@ def test_what_fits_is_a_table_of_whole_words(monkeypatch: pytest.MonkeyPatch) ->
         "1    one of many",
         "     words",
     ]
+
+
+def test_wide_characters_take_two_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = lines_on_a_terminal(30, ["数量", "名"], [["1", "茶"], ["12345", "x"]], monkeypatch, [True, False])
+    assert lines == [" 数量   名", "──────────", "    1   茶", "12345   x"]
 
 
 @pytest.mark.parametrize("rows", [partial(csv_rows, on_screen=True), json_rows], ids=["csv", "jsonl"])

@@ -111,7 +111,7 @@ def print_rows(names: Sequence[str], rows: Sequence[Sequence[str]], are_numbers:
             parts = []
             for part, width, is_number in zip_longest(cells, widths, are_numbers):
                 text = str(part).rstrip()
-                parts.append(text.rjust(width) if is_number else set_cell_size(text, width))
+                parts.append(" " * (width - cell_len(text)) + text if is_number else set_cell_size(text, width))
             typer.echo(between.join(parts).rstrip())
         if not number:
             rule = "-" if screen.options.ascii_only else "─"
