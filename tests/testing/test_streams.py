@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
@@ -148,6 +148,24 @@ def test_old_rows_of_test_decoding_have_no_nulls() -> None:
     assert None not in [value for event in rows if event.old for value in event.old.values]
     assert {event.old.names for event in rows if event.old} >= {("id",), ("id", "w")}
     assert any(None in event.new.values for event in rows if event.new)
+
+
+def test_tables_are_described_again_after_a_part_of_a_transaction_was_rolled_back() -> None:
+    described: dict[int, set[int | None]] = defaultdict(set)
+    block, parts = 0, 0
+    for event in stream(transactions=300, format="pgoutput"):
+        if isinstance(event, wf.StreamStart):
+            block = event.xid or 0
+        elif isinstance(event, (wf.StreamStop, wf.StreamCommit, wf.Begin)):
+            block = 0
+        elif isinstance(event, wf.StreamAbort) and event.xid != event.subxid:
+            described[event.xid or 0].clear()
+            parts += 1
+        elif isinstance(event, wf.Relation):
+            described[block].add(event.relation_id)
+        elif block and isinstance(event, (wf.Insert, wf.Update, wf.Delete)):
+            assert event.relation_id in described[block]
+    assert parts
 
 
 def test_schema_changes_can_be_left_out() -> None:

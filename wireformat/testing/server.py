@@ -288,6 +288,7 @@ class Server:
         yield StreamStop()
         if subxid is not None and self.chance.random() < 0.5:
             self._undo(one, before)
+            one.told.clear()  # a server forgets which tables it has described in the transaction
             yield StreamAbort(xid=one.xid, subxid=subxid)
 
     def _whole(self, one: _MadeTransaction, changes: list[Event]) -> Iterator[Event]:
