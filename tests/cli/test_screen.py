@@ -145,6 +145,26 @@ def test_what_fits_is_a_table_of_whole_words(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+def test_a_table_without_rows_still_has_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"column {index}" for index in range(40)]
+    assert lines_on_a_terminal(80, names, [], monkeypatch) == names
+    assert lines_on_a_terminal(80, ["a", "b"], [], monkeypatch) == ["a   b", "─────"]
+
+
+def test_a_tab_is_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal would move to another column."""
+    lines = lines_on_a_terminal(80, ["a", "b\tc"], [["1\t2", "x"], ["3", "y"]], monkeypatch)
+    assert lines == [r"a      b\tc", "───────────", r"1\t2   x", "3      y"]
+
+
+def test_a_pipe_gets_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """However many columns there are, and however long a value is."""
+    names = [f"column_{index}" for index in range(2000)]
+    print_rows(names, [["x" * 20_000] + ["two words"] * 1999, ["y"] * 2000])
+    lines = capsys.readouterr().out.splitlines()
+    assert [len(line.split()) for line in lines] == [2000, 1, 1 + 2 * 1999, 2000]
+
+
 def test_wide_characters_take_two_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = lines_on_a_terminal(30, ["数量", "名"], [["1", "茶"], ["12345", "x"]], monkeypatch, [True, False])
     assert lines == [" 数量   名", "──────────", "    1   茶", "12345   x"]

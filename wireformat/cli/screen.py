@@ -81,20 +81,24 @@ def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def print_rows(names: Sequence[str], rows: Sequence[Sequence[str]], are_numbers: Sequence[bool] = ()) -> None:
-    """Prints a table to standard output. Where it does not fit, each row is a paragraph with a line for each column.
+    """Prints a table to standard output; where a terminal is too narrow, a paragraph of a line a column for each row.
 
     names         of the columns
-    are_numbers   whether the cells of a column stand on the right
+    are_numbers   whether the cells of a column are aligned right
     """
     from rich.cells import cell_len, set_cell_size
     from rich.text import Text
 
+    names, *rows = ([cell.replace("\t", r"\t") for cell in cells] for cells in (names, *rows))
     columns = [*zip(names, *rows, strict=True)]
     widths = [max((cell_len(word) for cell in cells for word in cell.split()), default=1) for cells in columns]
     screen, between = console(), " " * 3
-    spare = screen.width - sum(widths) - len(between) * (len(names) - 1)
+    most = screen.width if sys.stdout.isatty() else sys.maxsize
+    spare = most - sum(widths) - len(between) * (len(names) - 1)
     if spare < 0:
         width = max(map(cell_len, names))
+        for name in () if rows else names:
+            typer.echo(name)
         for number, row in enumerate(rows, 1):
             typer.echo(f"row {number}")
             for name, cell in zip(names, row, strict=True):
