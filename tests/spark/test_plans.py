@@ -8,13 +8,16 @@ from itertools import pairwise
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import wireformat as wf
 from spark_udfs.chunks.plan import plan_stream
 from wireformat.stream.capture_position import CapturePosition
 
 from ..capture.streams import TIME, block, committed, insert, relation
-from ..chunks.reading import ChunkedReading
+from ..chunks.reading import ChunkedReading, divided
+from ..describing_server import HISTORIES, DescribingServer, History
 
 FORMAT = "pgoutput"
 
@@ -100,3 +103,16 @@ def test_relations_of_a_position_do_not_depend_on_the_chunks(seed: int) -> None:
         assert found.relations == one.position.relations
         assert {*found.open} == {*one.position.open}
         after = one.position
+
+
+@given(HISTORIES, st.lists(st.integers(0, 100), min_size=2, max_size=4))
+def test_positions_of_a_server_do_not_depend_on_the_chunks(history: History, cuts: list[int]) -> None:
+    server = DescribingServer(history)
+    messages, after, start = server.messages, None, 0
+    for end in (min(max(cuts), len(messages)), len(messages)):
+        one = wf.Capture(messages[start:end], FORMAT, after=after)
+        one.committed().read_all()
+        found = position_of_chunks(divided(messages[start:end], cuts[1:]), after)
+        assert found._replace(open=one.position.open) == one.position
+        assert {*found.open} == {*one.position.open}
+        after, start = one.position, server.begins(end)
