@@ -20,6 +20,13 @@ from .reading import read
 from .writing import MESSAGES, Stopped, capture_of, inserts_of_types
 
 
+@pytest.mark.parametrize("name", ["rejects.csv", "rejects.JSONL"])
+def test_rejects_of_another_format(name: str, tmp_path: Path) -> None:
+    with pytest.raises(wf.OptionError, match=f"option rejects: {name}: rejects are Parquet"):
+        capture_of(MESSAGES, mode="PERMISSIVE").write(tmp_path / "lake", rejects=tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_rejects(mode: str, format: str, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ SCHEMA = pa.schema(
 """One row for each record that could not be read, with its bytes in `raw`, and for each row that did not fit, with the
 texts of its values in `new` and `old`. commit_lsn and ordinal are those of its `_sequence`."""
 
+_OTHER_ENDINGS = (".arrow", ".avro", ".csv", ".json", ".jsonl", ".orc")
+
 _NOT_UNDERSTOOD = "a record of a kind that the format does not list"
 
 
@@ -57,7 +59,7 @@ class Rejects:
 
     `unread` is the number of records that could not be read.
 
-    Raises OSError, and OptionError if the path is that of another file.
+    Raises OSError, and OptionError if the path is that of another file, or ends as one of another format.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class Rejects:
         folder = folder or ("/" if str(path).startswith("/") else ".")
         self._store = Store.of(folder, filesystem, storage_options, durable=durable)
         earlier = self._earlier(name)
+        if name.lower().endswith(_OTHER_ENDINGS):
+            raise OptionError(f"option rejects: {name}: rejects are Parquet: pass a name that ends in .parquet")
         self._file = ParquetFile(self._store, name, SCHEMA, {}, writer=lake)
         self._earlier_digests: set[bytes] = set()
         self._lock = threading.Lock()
